@@ -1,0 +1,71 @@
+/**
+ * The shared memory of an image: what the supervisor makes before any thread starts and every thread gets.
+ *
+ * Who writes: `directory` and `arena` only the thread that holds the image writer; in `control` each word has the one
+ * writer that its comment names; in `counters` each thread its own block.
+ * When a change becomes visible: see docs/image.md.
+ */
+
+/** Threads that may read an image at the same time. A thread's index is below it. */
+export const MAX_THREADS = 64;
+
+/** The arena reserves this much address space; memory is taken as it grows. */
+export const ARENA_MAX_BYTES = 32 * 2 ** 30;
+const ARENA_FIRST_BYTES = 2 ** 20;
+
+/** The directory has one word for each value of a hash's upper bits. */
+export const DIRECTORY_BITS = 16;
+
+/** Words (Int32) of `control`. */
+export const CONTROL = {
+  /** Rises when the arena has grown. Writer: image writer. */
+  GENERATION: 0,
+  /** The epoch that readers copy when they enter; rises when blocks are retired. Writer: image writer. */
+  EPOCH: 1,
+  /** Start value of every name hash, random for each image, so that nobody can prepare colliding names. */
+  HASH_SEED: 2,
+  /** Bit n set: there may be a zone whose name has n labels (bit 31: 31 or more). Writer: image writer. */
+  ZONE_DEPTHS: 3,
+  /** Four words: today's cookie secret. Then four words: yesterday's (RFC 9018 section 5). Writer: supervisor. */
+  COOKIE_SECRET: 4,
+  COOKIE_SECRET_BEFORE: 8,
+  /** 1: the listeners drain and stop. Writer: supervisor. */
+  STOP: 13,
+  /** Figures for metrics. Writer: image writer. */
+  ARENA_BYTES_USED_KIB: 14,
+  NAMES: 15,
+  RRSETS: 16,
+  ZONES: 17,
+  /** Block of the region table, 0 for none. Writer: image writer. */
+  REGIONS: 18,
+} as const;
+
+/** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */
+export const EPOCHS_AT = 64;
+export const EPOCH_STRIDE = 16;
+const CONTROL_WORDS = EPOCHS_AT + MAX_THREADS * EPOCH_STRIDE;
+
+/** Float64 places of one thread's counters; see counters.ts. */
+export const COUNTERS_STRIDE = 2048;
+
+/** Plain buffers: it can be handed to a worker as it is. */
+export type SharedImage = {
+  readonly control: SharedArrayBuffer;
+  readonly directory: SharedArrayBuffer;
+  readonly arena: SharedArrayBuffer;
+  readonly counters: SharedArrayBuffer;
+};
+
+/** Makes an empty image. `seed` is 32 random bits. */
+export function createSharedImage(seed: number): SharedImage {
+  const shared: SharedImage = {
+    control: new SharedArrayBuffer(CONTROL_WORDS * 4),
+    directory: new SharedArrayBuffer(2 ** DIRECTORY_BITS * 4),
+    arena: new SharedArrayBuffer(ARENA_FIRST_BYTES, { maxByteLength: ARENA_MAX_BYTES }),
+    counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
+  };
+  const control = new Int32Array(shared.control);
+  control[CONTROL.EPOCH] = 1;
+  control[CONTROL.HASH_SEED] = seed | 0;
+  return shared;
+}
