@@ -1,0 +1,21 @@
+import type { TestContext } from "node:test";
+import { bind } from "./peers/bind.ts";
+import { gdnsd } from "./peers/gdnsd.ts";
+import { knot } from "./peers/knot.ts";
+import { nsd } from "./peers/nsd.ts";
+import { findProgram, type ServerProgram } from "./server.ts";
+
+/** The servers that ours is held against, in the order in which tables show them. */
+export const peers = { nsd, knot, bind, gdnsd } as const satisfies Record<string, ServerProgram>;
+
+/**
+ * The path of a program that a test needs, or undefined after skipping the test with one line that says so. Where CI
+ * is set nothing is skipped: the missing program is an error.
+ */
+export function requireProgram(test: TestContext, command: string): string | undefined {
+  const path = findProgram(command);
+  if (path !== undefined) return path;
+  if ((process.env.CI ?? "") !== "") throw new Error(`${command} is not installed, and CI is set`);
+  test.skip(`SKIPPED: ${command} is not installed; .ci/run names its Debian package`);
+  return undefined;
+}
