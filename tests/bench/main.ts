@@ -1,0 +1,114 @@
+/**
+ * `npm run bench`: ours and four peers on loopback with the same zone, loaded in turn, one table of medians on standard
+ * output; progress goes to standard error. Exit code 1 when a response code is wrong, because such figures mean nothing.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { peers } from "../support/peers.ts";
+import { findProgram, type RunningServer, startServer } from "../support/server.ts";
+import { signpost, signpostExists } from "../support/signpost.ts";
+import { measure, type Sample, type Workload } from "./dnsperf.ts";
+import { measureLoad } from "./load.ts";
+import { promiseLines } from "./promises.ts";
+import { rcodeFaults, renderTable, type Series } from "./table.ts";
+import { type BenchFiles, writeBenchFiles } from "./zone.ts";
+
+const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...]
+workloads: static, mixed, static-cookie, mixed-cookie, tcp, load (default: all)
+servers: signpost, nsd, knot, bind, gdnsd (default: all)`;
+
+function workloads(files: BenchFiles): Workload[] {
+  const { staticQueries, mixedQueries } = files;
+  return [
+    { name: "static", queryFile: staticQueries, transport: "udp", cookie: false },
+    { name: "mixed", queryFile: mixedQueries, transport: "udp", cookie: false },
+    { name: "static-cookie", queryFile: staticQueries, transport: "udp", cookie: true },
+    { name: "mixed-cookie", queryFile: mixedQueries, transport: "udp", cookie: true },
+    { name: "tcp", queryFile: staticQueries, transport: "tcp", cookie: false },
+  ];
+}
+
+type Options = {
+  readonly rounds: number;
+  readonly seconds: number;
+  /** Undefined: all. */
+  readonly only: readonly string[] | undefined;
+  readonly servers: readonly string[] | undefined;
+};
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      rounds: { type: "string", default: "3" },
+      seconds: { type: "string", default: "5" },
+      only: { type: "string" },
+      servers: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
+  if (values.help || !Number.isInteger(rounds) || rounds < 1 || !(seconds > 0)) {
+    console.error(USAGE);
+    process.exit(values.help ? 0 : 1);
+  }
+  return { rounds, seconds, only: values.only?.split(","), servers: values.servers?.split(",") };
+}
+
+/** Every server is up during all of the run; idle ones cost next to nothing. */
+async function startAll(options: Options, files: BenchFiles): Promise<RunningServer[]> {
+  const programs = [...(signpostExists() ? [signpost] : []), ...Object.values(peers)];
+  const servers: RunningServer[] = [];
+  for (const program of programs) {
+    if (options.servers !== undefined && !options.servers.includes(program.name)) continue;
+    if (findProgram(program.command) === undefined) {
+      console.error(`SKIPPED: ${program.command} is not installed; .ci/run names its Debian package`);
+      continue;
+    }
+    servers.push(await startServer(program, { zones: [files.zone], readyWithinMs: 60_000 }));
+  }
+  return servers;
+}
+
+/** Rounds are interleaved over the servers, so that whatever else the machine does meets all of them. */
+async function runWorkload(
+  workload: Workload,
+  servers: readonly RunningServer[],
+  { rounds, seconds }: Options,
+): Promise<Series[]> {
+  const samples = new Map<string, Sample[]>(servers.map(({ name }) => [name, []]));
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const server of servers) {
+      const sample = await measure(server, workload, seconds);
+      const figures = `${Math.round(sample.queriesPerSecond)}/s, user ${sample.userUs.toFixed(2)} us`;
+      console.error(`${workload.name}, round ${round}: ${server.name} ${figures}, lost ${sample.lost}`);
+      samples.get(server.name)?.push(sample);
+    }
+  }
+  return servers.map(({ name }) => ({ workload: workload.name, server: name, samples: samples.get(name) ?? [] }));
+}
+
+async function runThroughput(options: Options, directory: string): Promise<string[]> {
+  const files = await writeBenchFiles(directory);
+  const chosen = workloads(files).filter(({ name }) => options.only?.includes(name) ?? true);
+  if (chosen.length === 0) return [];
+  const servers = await startAll(options, files);
+  const all: Series[] = [];
+  for (const workload of chosen) all.push(...(await runWorkload(workload, servers, options)));
+  for (const server of servers) await server.stop();
+  console.log(renderTable(all));
+  for (const line of ["", ...promiseLines(all)]) console.log(line);
+  return rcodeFaults(all);
+}
+
+const options = readOptions();
+const directory = await mkdtemp(join(tmpdir(), "signpost-bench-"));
+try {
+  const faults = await runThroughput(options, directory);
+  for (const fault of faults) console.error(`WRONG RESPONSE CODES: ${fault}`);
+  if (faults.length > 0) process.exitCode = 1;
+  if (options.only?.includes("load") ?? true) console.log(`\n${await measureLoad(directory, options.rounds)}`);
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
