@@ -1,0 +1,58 @@
+/**
+ * `npm test [-- PATTERN...]`: every test file, or those whose path contains one of the patterns. Types, lint and house
+ * rules are tests too (tools/check.test.ts), so that the summary at the end counts all that can fail. Exit code 1 when
+ * anything failed or nothing ran.
+ */
+import { globSync } from "node:fs";
+import { Readable } from "node:stream";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+import { fileURLToPath } from "node:url";
+import { type TestEvent, withOneSummary } from "./test/summary.ts";
+
+/** Two files at once suit a machine of two cores, and are far from a limit anywhere. */
+const CONCURRENCY = 2;
+/** Longer than any test file takes; a file that hangs fails instead of holding up the run for ever. */
+const FILE_TIMEOUT_MS = 240_000;
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+/** Whether a file starts servers and loads the machine, so that another beside it would disturb both. */
+function runsAlone(file: string): boolean {
+  return file.startsWith("tests/");
+}
+
+function testFiles(patterns: readonly string[]): string[] {
+  const all = globSync(["src/**/*.test.ts", "tests/**/*.test.ts", "tools/**/*.test.ts"], { cwd: root }).sort();
+  return patterns.length === 0 ? all : all.filter((file) => patterns.some((pattern) => file.includes(pattern)));
+}
+
+async function* allEvents(files: readonly string[], signal: AbortSignal): AsyncGenerator<TestEvent> {
+  const groups = [
+    { files: files.filter((file) => !runsAlone(file)), concurrency: CONCURRENCY },
+    { files: files.filter(runsAlone), concurrency: 1 },
+  ];
+  for (const group of groups) {
+    if (group.files.length === 0 || signal.aborted) continue;
+    yield* run({ ...group, cwd: root, signal, timeout: FILE_TIMEOUT_MS });
+  }
+}
+
+const files = testFiles(process.argv.slice(2));
+if (files.length === 0) {
+  console.error(`no test file matches ${process.argv.slice(2).join(" ")}`);
+  process.exit(1);
+}
+
+const abort = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    process.exitCode = signal === "SIGINT" ? 130 : 143;
+    abort.abort();
+  });
+}
+
+const events = withOneSummary(allEvents(files, abort.signal), () => {
+  process.exitCode ??= 1;
+});
+Readable.from(events).compose(new spec()).pipe(process.stdout);
