@@ -1,0 +1,46 @@
+/** Every limit of the listeners, named once. Times end in Ms or Seconds, sizes in Bytes. */
+
+/** A UDP slot: the longest query taken and the longest answer given over UDP. */
+export const UDP_SLOT_BYTES = 4096;
+/** Datagrams taken and answered with one pair of system calls. */
+export const UDP_BATCH = 64;
+/** How long an answer thread may sit in the kernel before it looks at the STOP word. */
+export const UDP_WAIT_MS = 100;
+/** Queue of each UDP socket in the kernel; bridges a pause of the thread. */
+export const UDP_SOCKET_BUFFER_BYTES = 4 * 2 ** 20;
+/** Datagrams whose answering failed that one thread reports a second; all of them are counted. */
+export const FAILURE_REPORTS_PER_SECOND = 10;
+
+/** Connections that the kernel completes and keeps before they are accepted. */
+export const TCP_BACKLOG = 511;
+
+/** The bounds of TCP service (RFC 7766 section 6.2, RFC 9210 section 4). */
+export type StreamLimits = {
+  /** Open connections, all listeners together. */
+  readonly maxConnections: number;
+  /** Open connections of one client: an IPv4 address or an IPv6 /64. */
+  readonly maxConnectionsPerClient: number;
+  /** A connection without an unfinished message or a waiting answer is closed after this time. */
+  readonly idleMs: number;
+  /** A message that has begun to arrive must be complete within this time. */
+  readonly messageMs: number;
+  /** No connection lives longer. */
+  readonly lifetimeMs: number;
+  /** A client that takes none of its waiting answers for this time is cut. */
+  readonly writeMs: number;
+  /** Answers waiting for the client, in bytes, above which no more of its queries are read. */
+  readonly maxQueuedBytes: number;
+  /** Answers made for one connection before the others get their turn. */
+  readonly maxBurst: number;
+};
+
+export const STREAM_LIMITS: StreamLimits = {
+  maxConnections: 10_000,
+  maxConnectionsPerClient: 1_000,
+  idleMs: 10_000,
+  messageMs: 5_000,
+  lifetimeMs: 3_600_000,
+  writeMs: 5_000,
+  maxQueuedBytes: 128 * 1024,
+  maxBurst: 100,
+};
