@@ -1,7 +1,7 @@
 /**
  * The shared memory of an image: what the supervisor makes before any thread starts and every thread gets.
  *
- * Who writes: `directory` and `arena` only the thread that holds the image writer; in `control` each word has the one
+ * Who writes: `directory` and `arena` only the thread that holds the image writer; `health` only the prober; in `control` each word has the one
  * writer that its comment names; in `counters` each thread its own block.
  * When a change becomes visible: see docs/image.md.
  */
@@ -48,12 +48,16 @@ const CONTROL_WORDS = EPOCHS_AT + MAX_THREADS * EPOCH_STRIDE;
 /** Float64 places of one thread's counters; see counters.ts. */
 export const COUNTERS_STRIDE = 2048;
 
+/** Probes whose state fits into the image; slot 0 is nobody's. */
+export const HEALTH_SLOTS = 2 ** 20;
+
 /** Plain buffers: it can be handed to a worker as it is. */
 export type SharedImage = {
   readonly control: SharedArrayBuffer;
   readonly directory: SharedArrayBuffer;
   readonly arena: SharedArrayBuffer;
   readonly counters: SharedArrayBuffer;
+  readonly health: SharedArrayBuffer;
 };
 
 /** Makes an empty image. `seed` is 32 random bits. */
@@ -63,6 +67,8 @@ export function createSharedImage(seed: number): SharedImage {
     directory: new SharedArrayBuffer(2 ** DIRECTORY_BITS * 4),
     arena: new SharedArrayBuffer(ARENA_FIRST_BYTES, { maxByteLength: ARENA_MAX_BYTES }),
     counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
+    // Pages that nobody touches cost nothing.
+    health: new SharedArrayBuffer(HEALTH_SLOTS * 8),
   };
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;

@@ -1,0 +1,95 @@
+/**
+ * The blocks of an image: which word means what. A block lies in the arena at a reference, which counts units of 16
+ * bytes; reference 0 means none. Words are Int32; offsets below count words from the block's start.
+ *
+ * A published block never changes but for the words marked (live), each of which is one aligned Int32 store.
+ */
+
+export const UNIT_BYTES = 16;
+export const UNIT_WORDS = 4;
+
+/**
+ * A node: one owner name of one zone's incarnation, with its name relative to the apex in lower-case wire form behind the
+ * header. Under incarnation 0 it is a zone entry instead: the name is the zone's whole name, and RRSETS is the zone body
+ * that answers now, 0 for none. Creating, activating and deleting a zone is one store there.
+ */
+export const NODE = {
+  INCARNATION: 0,
+  /** (live) First RRset of the list. */
+  RRSETS: 1,
+  /** (live) Bits 0 to 7: length of the name; from bit 16 on: NODE_FLAG. */
+  META: 2,
+  /** (live) Number of nodes directly below; only the writer reads it. */
+  CHILDREN: 3,
+  NAME_BYTE: 16,
+} as const;
+
+export const NODE_FLAG = {
+  /** A node `*` lies directly below (RFC 4592 section 2.1.1). */
+  WILDCARD_BELOW: 1 << 16,
+  /** The name holds NS and is not the apex: a zone cut (RFC 9499 section 7). */
+  CUT: 1 << 17,
+} as const;
+
+/** The zone entries' incarnation. */
+export const ZONE_ENTRY = 0;
+
+/** A zone body: what one incarnation of a zone consists of besides its nodes. */
+export const ZONE = {
+  INCARNATION: 0,
+  /** (live) Odd while several names change together; an answer that saw it odd or changed is made again. */
+  SEQUENCE: 1,
+  /** (live) Number of zone cuts. */
+  CUTS: 2,
+  APEX: 3,
+  /** (live) The SOA RRset of negative answers: owner and TTL as RFC 2308 section 3 wants them. */
+  NEGATIVE_SOA: 4,
+  WORDS: 5,
+} as const;
+
+/**
+ * A static RRset: the RRs as they go on the wire, each owner a pointer to the question (0xC00C). Rdata names at or below
+ * the apex end with a pointer to the apex (in types that RFC 3597 section 4 lets compress), set for a question that is the
+ * owner itself. Behind the RRs stands, for each such pointer, its offset in them (u16, big-endian), so that it can be set
+ * for another question.
+ */
+export const RRSET = {
+  /** (live) Next RRset of the node. */
+  NEXT: 0,
+  /** Bits 0 to 15: type; from bit 16 on: number of pointers. */
+  TYPE: 1,
+  /** Bits 0 to 15: number of RRs; bits 16 to 31: bytes of all RRs. */
+  SIZE: 2,
+  TTL: 3,
+  WIRE_BYTE: 16,
+} as const;
+
+/** The most bytes that the RRs of one RRset take: what a message of 65,535 bytes leaves beside question and OPT. */
+export const MAX_RRSET_BYTES = 65_000;
+export const MAX_RRSET_POINTERS = 4_095;
+
+/** A segment of the name table: slots of two words, hash and reference. */
+export const SEGMENT_SLOTS = 4096;
+export const SEGMENT_UNITS = (SEGMENT_SLOTS * 8) / UNIT_BYTES;
+/** In a slot's reference: the node was removed, look-ups go on behind it. */
+export const SLOT_REMOVED = -1;
+
+/** Units of a node block whose name has `length` bytes. */
+export function nodeUnits(length: number): number {
+  return (NODE.NAME_BYTE + length + UNIT_BYTES - 1) >>> 4;
+}
+
+/** Units of an RRset block of `bytes` wire bytes and `pointers` pointers. */
+export function rrsetUnits(bytes: number, pointers: number): number {
+  return (RRSET.WIRE_BYTE + bytes + pointers * 2 + UNIT_BYTES - 1) >>> 4;
+}
+
+export const ZONE_UNITS = (ZONE.WORDS * 4 + UNIT_BYTES - 1) >>> 4;
+
+/** A slot's hash: the name's hash under one incarnation, with every bit of both in every bit of it. */
+export function mixHash(hash: number, incarnation: number): number {
+  let mixed = hash ^ Math.imul(incarnation, 0x9e3779b1);
+  mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
+}

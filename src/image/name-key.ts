@@ -1,0 +1,135 @@
+/**
+ * A domain name made ready for look-ups: lower-case wire form, where its labels start, and the hash of every suffix.
+ *
+ * The hash runs from the root leftwards, so that one pass gives the hash of the name and of each of its ancestors. A key
+ * is a scratch object that a thread makes once and fills again for every name: filling allocates nothing.
+ */
+
+/** The longest name in wire form (RFC 1035 section 2.3.4), and the most labels that fit into it, the root excluded. */
+export const MAX_NAME_LENGTH = 255;
+export const MAX_LABELS = 127;
+
+export type NameKey = {
+  /** Lower-case wire form without the root's zero byte: bytes [0, length). */
+  readonly lower: Uint8Array;
+  /** offsets[i] is where label i starts (its length byte), label 0 leftmost; offsets[labels] is `length`. */
+  readonly offsets: Uint8Array;
+  /** hashes[i] is the hash of the suffix that starts at label i; hashes[labels] is the root's. */
+  readonly hashes: Int32Array;
+  labels: number;
+  length: number;
+};
+
+export function createNameKey(): NameKey {
+  return {
+    lower: new Uint8Array(MAX_NAME_LENGTH + 1),
+    offsets: new Uint8Array(MAX_LABELS + 1),
+    hashes: new Int32Array(MAX_LABELS + 1),
+    labels: 0,
+    length: 0,
+  };
+}
+
+const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
+
+const HASH_MULTIPLIER = 0x01000193;
+
+/** The hash of a label's wire form `bytes[from, to)` below the suffix whose hash is `parent` (FNV-1a). */
+export function hashLabel(parent: number, bytes: Uint8Array, from: number, to: number): number {
+  let hash = parent;
+  for (let at = from; at < to; at++) hash = Math.imul(hash ^ bytes[at]!, HASH_MULTIPLIER);
+  return hash;
+}
+
+/** The hash of the label `*` below the suffix whose hash is `parent`. */
+export function hashAsterisk(parent: number): number {
+  return Math.imul(Math.imul(parent ^ 1, HASH_MULTIPLIER) ^ 42, HASH_MULTIPLIER);
+}
+
+/**
+ * Fills `key` from an uncompressed name in wire form at bytes[at], which must end before `end`.
+ * Returns the offset behind the name, or -1 where it is no such name: cut off, over 255 bytes, a compression pointer or a
+ * reserved label type.
+ */
+export function readNameKey(key: NameKey, bytes: Uint8Array, at: number, end: number, seed: number): number {
+  const { lower, offsets } = key;
+  let from = at;
+  let length = 0;
+  let labels = 0;
+  for (;;) {
+    if (from >= end) return -1;
+    const size = bytes[from]!;
+    if (size === 0) break;
+    const stop = from + size + 1;
+    if (size > 63 || stop >= end || length + size + 2 > MAX_NAME_LENGTH) return -1;
+    offsets[labels++] = length;
+    lower[length++] = size;
+    for (from++; from < stop; from++) lower[length++] = LOWER[bytes[from]!]!;
+  }
+  offsets[labels] = length;
+  key.labels = labels;
+  key.length = length;
+  key.hashes[labels] = seed;
+  hashSuffixes(key, labels);
+  return from + 1;
+}
+
+/** Computes the hashes of the suffixes that start left of label `known`, whose own hash is there already. */
+export function hashSuffixes(key: NameKey, known: number): void {
+  const { lower, offsets, hashes } = key;
+  let hash = hashes[known]!;
+  let stop = offsets[known]!;
+  for (let label = known - 1; label >= 0; label--) {
+    const start = offsets[label]!;
+    for (let at = start; at < stop; at++) hash = Math.imul(hash ^ lower[at]!, HASH_MULTIPLIER);
+    hashes[label] = hash;
+    stop = start;
+  }
+}
+
+/**
+ * Fills `key` from a name inside published rdata: labels that end with the root, or with a compression pointer, which
+ * there always means the apex of the RRset's zone, whose labels are those of `base` from `apexLabel` on.
+ * Returns how many labels are spelled out at `at`; -1 where the pointer would make the name too long (a published name
+ * never is).
+ */
+export function readTargetKey(
+  key: NameKey,
+  bytes: Uint8Array,
+  at: number,
+  base: NameKey,
+  apexLabel: number,
+  seed: number,
+): number {
+  const { lower, offsets } = key;
+  let from = at;
+  let length = 0;
+  let labels = 0;
+  let size = bytes[from]!;
+  while (size !== 0 && size < 64) {
+    if (length + size + 2 > MAX_NAME_LENGTH) return -1;
+    offsets[labels++] = length;
+    const stop = from + size + 1;
+    lower[length++] = size;
+    for (from++; from < stop; from++) lower[length++] = LOWER[bytes[from]!]!;
+    size = bytes[from]!;
+  }
+  const spelled = labels;
+  if (size === 0) {
+    key.hashes[labels] = seed;
+  } else {
+    const shift = length - base.offsets[apexLabel]!;
+    if (base.length + shift + 1 > MAX_NAME_LENGTH) return -1;
+    for (let source = base.offsets[apexLabel]!; source < base.length; source++) lower[length++] = base.lower[source]!;
+    for (let label = apexLabel; label <= base.labels; label++) {
+      key.hashes[labels] = base.hashes[label]!;
+      offsets[labels++] = base.offsets[label]! + shift;
+    }
+    labels--;
+  }
+  offsets[labels] = length;
+  key.labels = labels;
+  key.length = length;
+  hashSuffixes(key, spelled);
+  return spelled;
+}

@@ -1,0 +1,133 @@
+/**
+ * Takes over an image whose writer has died: what is reachable is kept, everything between is free. The successor knows
+ * nothing of its predecessor but what stands in shared memory, which may have been left between any two stores.
+ */
+import {
+  NODE,
+  nodeUnits,
+  RRSET,
+  SEGMENT_SLOTS,
+  SEGMENT_UNITS,
+  UNIT_BYTES,
+  UNIT_WORDS,
+  ZONE,
+  ZONE_ENTRY,
+  ZONE_UNITS,
+} from "./layout.ts";
+import { retire } from "./reclaim.ts";
+import { regionUnits } from "./regions.ts";
+import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
+import { type ImageWriter, unitsOfRRset } from "./writer.ts";
+
+type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
+
+/** Fills the writer's own knowledge from the shared image; an empty image leaves it as it is. */
+export function recoverImage(writer: ImageWriter): void {
+  const { directory, control } = writer.view;
+  if (directory[0] === 0) return;
+  const found: Found = { references: [], units: [], active: new Set() };
+  for (let index = 0; index < directory.length; index++) {
+    const segment = directory[index]!;
+    const known = writer.segments.get(segment);
+    if (known === undefined) writer.segments.set(segment, readSegment(writer, segment, spanOf(directory, index)));
+  }
+  for (const segment of writer.segments.keys())
+    forEachNode(writer, segment, (node) => visitZoneEntry(writer, node, found));
+  control[CONTROL.NAMES] = 0;
+  control[CONTROL.RRSETS] = 0;
+  for (const segment of writer.segments.keys()) {
+    keep(found, segment, SEGMENT_UNITS);
+    forEachNode(writer, segment, (node) => visitNode(writer, node, found));
+  }
+  const regions = control[CONTROL.REGIONS]!;
+  if (regions !== 0) keep(found, regions, regionUnits(writer.view, regions));
+  freeGaps(writer, found);
+}
+
+/** How many directory words from `index` on name the same segment. */
+function spanOf(directory: Int32Array, index: number): number {
+  let span = 1;
+  while (index + span < directory.length && directory[index + span] === directory[index]) span++;
+  return span;
+}
+
+function readSegment(
+  writer: ImageWriter,
+  segment: number,
+  span: number,
+): { depth: number; live: number; used: number } {
+  const base = segment * UNIT_WORDS;
+  let live = 0;
+  let used = 0;
+  for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+    const node = writer.view.words[base + slot * 2 + 1]!;
+    if (node > 0) live++;
+    if (node !== 0) used++;
+  }
+  return { depth: DIRECTORY_BITS - Math.floor(Math.log2(span)), live, used };
+}
+
+function forEachNode(writer: ImageWriter, segment: number, visit: (node: number) => void): void {
+  const base = segment * UNIT_WORDS;
+  for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+    const node = writer.view.words[base + slot * 2 + 1]!;
+    if (node > 0) visit(node);
+  }
+}
+
+function visitZoneEntry(writer: ImageWriter, node: number, found: Found): void {
+  const { words, bytes } = writer.view;
+  const at = node * UNIT_WORDS;
+  if (words[at + NODE.INCARNATION] !== ZONE_ENTRY) return;
+  const body = words[at + NODE.RRSETS]!;
+  let labels = 0;
+  const length = words[at + NODE.META]! & 0xff;
+  const name = node * UNIT_BYTES + NODE.NAME_BYTE;
+  for (let from = 0; from < length; from += bytes[name + from]! + 1) labels++;
+  writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + 1);
+  if (body === 0) return;
+  const bodyAt = body * UNIT_WORDS;
+  // A change that never ended would make every answer of the zone twice.
+  if (words[bodyAt + ZONE.SEQUENCE]! % 2 !== 0) Atomics.add(words, bodyAt + ZONE.SEQUENCE, 1);
+  found.active.add(words[bodyAt + ZONE.INCARNATION]!);
+  keep(found, body, ZONE_UNITS);
+  const soa = words[bodyAt + ZONE.NEGATIVE_SOA]!;
+  if (soa !== 0) keep(found, soa, unitsOfRRset(writer.view, soa));
+}
+
+function visitNode(writer: ImageWriter, node: number, found: Found): void {
+  const { words, control } = writer.view;
+  const at = node * UNIT_WORDS;
+  const incarnation = words[at + NODE.INCARNATION]!;
+  keep(found, node, nodeUnits(words[at + NODE.META]! & 0xff));
+  if (incarnation === ZONE_ENTRY) return;
+  writer.nextIncarnation = Math.max(writer.nextIncarnation, incarnation + 1);
+  // No reader can be inside an incarnation that never was active, or that ended before the writer died: epoch as of now.
+  if (!found.active.has(incarnation)) writer.dead.set(incarnation, Atomics.load(control, CONTROL.EPOCH));
+  control[CONTROL.NAMES]! += 1;
+  for (let rrset = words[at + NODE.RRSETS]!; rrset !== 0; rrset = words[rrset * UNIT_WORDS + RRSET.NEXT]!) {
+    keep(found, rrset, unitsOfRRset(writer.view, rrset));
+    control[CONTROL.RRSETS]! += 1;
+  }
+}
+
+function keep(found: Found, reference: number, units: number): void {
+  found.references.push(reference);
+  found.units.push(units);
+}
+
+/** Frees everything that is not reachable. Readers may still hold a block of it, so it waits for them like any other. */
+function freeGaps(writer: ImageWriter, found: Found): void {
+  const { view, retired } = writer;
+  const order = Uint32Array.from(found.references.keys());
+  order.sort((a, b) => found.references[a]! - found.references[b]!);
+  let end = 1;
+  for (const index of order) {
+    const reference = found.references[index]!;
+    if (reference > end) retire(retired, view.control, end, reference - end);
+    end = reference + found.units[index]!;
+  }
+  if (view.limit > end) retire(retired, view.control, end, view.limit - end);
+  writer.arena.next = view.limit;
+  writer.arena.end = view.limit;
+}

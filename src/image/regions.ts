@@ -1,0 +1,122 @@
+/**
+ * The region table: which region a client's address belongs to, by longest prefix. Prefixes nest or are apart, so they
+ * flatten into intervals that a binary search finds. The table is one block that never changes; a new one replaces it.
+ */
+import { allocate } from "./arena.ts";
+import { UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
+import { retire } from "./reclaim.ts";
+import { CONTROL } from "./shared.ts";
+import { type ImageView, refreshView } from "./view.ts";
+import type { ImageWriter } from "./writer.ts";
+
+/** A mapping: the address bytes of a network (4 or 16, host bits 0), its prefix length, and a region number from 1 on. */
+export type RegionPrefix = { readonly address: Uint8Array; readonly prefixLength: number; readonly region: number };
+
+/** Block: number of IPv4 intervals, number of IPv6 intervals, then (start, region) with 1 and with 4 words of start. */
+const V4_AT = 2;
+const V4_WORDS = 2;
+const V6_WORDS = 5;
+
+type Interval = { readonly start: bigint; readonly region: number };
+
+/** Replaces the region table. An empty list removes it. */
+export function putRegions(writer: ImageWriter, prefixes: readonly RegionPrefix[]): void {
+  const v4 = flatten(prefixes.filter(({ address }) => address.length === 4));
+  const v6 = flatten(prefixes.filter(({ address }) => address.length === 16));
+  const { control } = writer.view;
+  const former = control[CONTROL.REGIONS]!;
+  Atomics.store(control, CONTROL.REGIONS, prefixes.length === 0 ? 0 : writeTable(writer, v4, v6));
+  if (former !== 0) retire(writer.retired, control, former, regionUnits(writer.view, former));
+}
+
+function writeTable(writer: ImageWriter, v4: readonly Interval[], v6: readonly Interval[]): number {
+  const block = allocate(writer.arena, unitsFor(v4.length, v6.length));
+  const { words } = writer.view;
+  let at = block * UNIT_WORDS;
+  words[at++] = v4.length;
+  words[at++] = v6.length;
+  for (const { start, region } of v4) {
+    words[at++] = Number(BigInt.asIntN(32, start));
+    words[at++] = region;
+  }
+  for (const { start, region } of v6) {
+    for (let shift = 96n; shift >= 0n; shift -= 32n) words[at++] = Number(BigInt.asIntN(32, start >> shift));
+    words[at++] = region;
+  }
+  return block;
+}
+
+function unitsFor(v4: number, v6: number): number {
+  return Math.ceil(((V4_AT + v4 * V4_WORDS + v6 * V6_WORDS) * 4) / UNIT_BYTES);
+}
+
+/** Units of a region table's block. */
+export function regionUnits(view: ImageView, block: number): number {
+  return unitsFor(view.words[block * UNIT_WORDS]!, view.words[block * UNIT_WORDS + 1]!);
+}
+
+/** Turns nested prefixes into intervals: from each start on, up to the next, the region is the innermost prefix's. */
+function flatten(prefixes: readonly RegionPrefix[]): Interval[] {
+  const sorted = prefixes.map(({ address, prefixLength, region }) => {
+    const start = address.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
+    return { start, end: start + (1n << BigInt(address.length * 8 - prefixLength)), region };
+  });
+  sorted.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : b.end > a.end ? 1 : b.end < a.end ? -1 : 0));
+  const intervals: Interval[] = [];
+  const open: { end: bigint; region: number }[] = [];
+  const emit = (start: bigint, region: number): void => {
+    if (intervals.at(-1)?.start === start) intervals.pop();
+    if ((intervals.at(-1)?.region ?? 0) !== region) intervals.push({ start, region });
+  };
+  const closeUpTo = (start: bigint): void => {
+    while (open.length > 0 && open.at(-1)!.end <= start) {
+      const { end } = open.pop()!;
+      emit(end, open.at(-1)?.region ?? 0);
+    }
+  };
+  for (const { start, end, region } of sorted) {
+    closeUpTo(start);
+    emit(start, region);
+    open.push({ end, region });
+  }
+  closeUpTo(1n << 128n);
+  return intervals;
+}
+
+/** The region of the address in bytes[at, at + length), length 4 or 16; 0 where no prefix covers it. */
+export function regionOf(view: ImageView, bytes: Uint8Array, at: number, length: number): number {
+  const block = Atomics.load(view.control, CONTROL.REGIONS);
+  if (block === 0) return 0;
+  if (block >= view.limit) refreshView(view);
+  const { words } = view;
+  const base = block * UNIT_WORDS;
+  const v4 = words[base]!;
+  const v6 = words[base + 1]!;
+  if (block + unitsFor(v4, v6) > view.limit) refreshView(view);
+  return length === 4
+    ? search(view.words, base + V4_AT, v4, 1, bytes, at)
+    : search(view.words, base + V4_AT + v4 * V4_WORDS, v6, 4, bytes, at);
+}
+
+/** Finds the last of `count` sorted intervals whose start, of `width` words, is at most the address. */
+function search(words: Int32Array, first: number, count: number, width: number, bytes: Uint8Array, at: number): number {
+  let low = 0;
+  let high = count;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (startIsAbove(words, first + middle * (width + 1), width, bytes, at)) high = middle;
+    else low = middle + 1;
+  }
+  return low === 0 ? 0 : words[first + (low - 1) * (width + 1) + width]!;
+}
+
+function startIsAbove(words: Int32Array, start: number, width: number, bytes: Uint8Array, at: number): boolean {
+  for (let index = 0; index < width; index++) {
+    const from = at + index * 4;
+    const address =
+      ((bytes[from]! << 24) | (bytes[from + 1]! << 16) | (bytes[from + 2]! << 8) | bytes[from + 3]!) >>> 0;
+    const word = words[start + index]! >>> 0;
+    if (word !== address) return word > address;
+  }
+  return false;
+}

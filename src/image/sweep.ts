@@ -1,0 +1,52 @@
+/** Frees the nodes of incarnations that have ended, all of them in one pass over the name table. */
+import { release } from "./arena.ts";
+import { NODE, nodeUnits, RRSET, SEGMENT_SLOTS, SLOT_REMOVED, UNIT_WORDS, ZONE_ENTRY } from "./layout.ts";
+import { advanceEpoch, epochIsOver } from "./reclaim.ts";
+import { CONTROL } from "./shared.ts";
+import { type ImageWriter, unitsOfRRset } from "./writer.ts";
+
+/** Sweeps once every reader of the ended incarnations has left. Returns true where it has to wait for one. */
+export function collectDead(writer: ImageWriter): boolean {
+  if (writer.dead.size === 0) return false;
+  const { control } = writer.view;
+  const now = Atomics.load(control, CONTROL.EPOCH);
+  for (const epoch of writer.dead.values()) {
+    if (epoch === now) {
+      advanceEpoch(control);
+      break;
+    }
+  }
+  for (const epoch of writer.dead.values()) if (!epochIsOver(control, epoch)) return true;
+  for (const segment of writer.segments.keys()) sweepSegment(writer, segment);
+  writer.dead.clear();
+  return false;
+}
+
+function sweepSegment(writer: ImageWriter, segment: number): void {
+  const { words } = writer.view;
+  const base = segment * UNIT_WORDS;
+  const info = writer.segments.get(segment)!;
+  for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+    const at = base + slot * 2 + 1;
+    const node = words[at]!;
+    if (node <= 0) continue;
+    const incarnation = words[node * UNIT_WORDS + NODE.INCARNATION]!;
+    if (incarnation === ZONE_ENTRY || !writer.dead.has(incarnation)) continue;
+    Atomics.store(words, at, SLOT_REMOVED);
+    info.live--;
+    freeNode(writer, node);
+  }
+}
+
+function freeNode(writer: ImageWriter, node: number): void {
+  const { words, control } = writer.view;
+  let rrset = words[node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0) {
+    const next = words[rrset * UNIT_WORDS + RRSET.NEXT]!;
+    release(writer.arena, rrset, unitsOfRRset(writer.view, rrset));
+    control[CONTROL.RRSETS]! -= 1;
+    rrset = next;
+  }
+  release(writer.arena, node, nodeUnits(words[node * UNIT_WORDS + NODE.META]! & 0xff));
+  control[CONTROL.NAMES]! -= 1;
+}

@@ -1,0 +1,107 @@
+/**
+ * How a thread reads an image. A view's arrays have a fixed length, which V8 reads at full speed, over an arena that
+ * grows; they are made anew when the generation has changed, or when a reference points behind them.
+ */
+
+import { mixHash, NODE, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
+import { CONTROL, DIRECTORY_BITS, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
+
+export type ImageView = {
+  readonly shared: SharedImage;
+  readonly control: Int32Array;
+  readonly directory: Int32Array;
+  words: Int32Array;
+  bytes: Uint8Array;
+  generation: number;
+  /** References below it lie inside `words` and `bytes`. */
+  limit: number;
+};
+
+export function openView(shared: SharedImage): ImageView {
+  const length = shared.arena.byteLength;
+  return {
+    shared,
+    control: new Int32Array(shared.control),
+    directory: new Int32Array(shared.directory),
+    words: new Int32Array(shared.arena, 0, length / 4),
+    bytes: new Uint8Array(shared.arena, 0, length),
+    generation: 0,
+    limit: length / UNIT_BYTES,
+  };
+}
+
+/** Takes over what the arena has grown by. */
+export function refreshView(view: ImageView): void {
+  const length = view.shared.arena.byteLength;
+  if (length / UNIT_BYTES === view.limit) return;
+  view.words = new Int32Array(view.shared.arena, 0, length / 4);
+  view.bytes = new Uint8Array(view.shared.arena, 0, length);
+  view.limit = length / UNIT_BYTES;
+}
+
+/**
+ * Begins to read: blocks that are reachable from now on stay until `leaveImage`. Returns true where the arena grew.
+ * The epoch is stored before any slot is loaded, both atomically, so that no load can move ahead of it (on arm64 too).
+ */
+export function enterImage(view: ImageView, thread: number): void {
+  const { control } = view;
+  Atomics.store(control, EPOCHS_AT + thread * EPOCH_STRIDE, Atomics.load(control, CONTROL.EPOCH));
+  const generation = Atomics.load(control, CONTROL.GENERATION);
+  if (generation !== view.generation) {
+    view.generation = generation;
+    refreshView(view);
+  }
+}
+
+/** Ends reading: the thread holds no reference into the image any more. */
+export function leaveImage(view: ImageView, thread: number): void {
+  Atomics.store(view.control, EPOCHS_AT + thread * EPOCH_STRIDE, 0);
+}
+
+/**
+ * The node of an incarnation whose name is lower[from, to) with hash `hash`; 0 where there is none.
+ * The directory is loaded atomically: it orders everything read after it. Slots, and what they lead to, hang on that load
+ * by their addresses, which keeps their order on every processor that Node runs on.
+ */
+export function findNode(
+  view: ImageView,
+  incarnation: number,
+  hash: number,
+  lower: Uint8Array,
+  from: number,
+  to: number,
+): number {
+  const mixed = mixHash(hash, incarnation);
+  const segment = Atomics.load(view.directory, mixed >>> (32 - DIRECTORY_BITS));
+  if (segment === 0) return 0;
+  if (segment >= view.limit) refreshView(view);
+  const base = segment * UNIT_WORDS;
+  let slot = mixed & (SEGMENT_SLOTS - 1);
+  for (;;) {
+    const at = base + slot * 2;
+    const node = view.words[at + 1]!;
+    if (node === 0) return 0;
+    if (view.words[at] === mixed && node > 0 && isNode(view, node, incarnation, lower, from, to)) return node;
+    slot = (slot + 1) & (SEGMENT_SLOTS - 1);
+  }
+}
+
+function isNode(
+  view: ImageView,
+  node: number,
+  incarnation: number,
+  lower: Uint8Array,
+  from: number,
+  to: number,
+): boolean {
+  if (node >= view.limit) refreshView(view);
+  const { words, bytes } = view;
+  const at = node * UNIT_WORDS;
+  const length = to - from;
+  if (words[at + NODE.INCARNATION] !== incarnation || (words[at + NODE.META]! & 0xff) !== length) return false;
+  const name = node * UNIT_BYTES + NODE.NAME_BYTE;
+  for (let index = 0; index < length; index++) {
+    if (bytes[name + index] !== lower[from + index]) return false;
+  }
+  return true;
+}

@@ -1,0 +1,351 @@
+/**
+ * The one writer of an image. It lives in the control thread; readers never wait for it and it never waits for readers.
+ * Every function leaves the image in a state that readers may see, at each single store.
+ */
+import { type Arena, allocate, openArena, release, usedBytes } from "./arena.ts";
+import {
+  mixHash,
+  NODE,
+  NODE_FLAG,
+  nodeUnits,
+  RRSET,
+  rrsetUnits,
+  UNIT_BYTES,
+  UNIT_WORDS,
+  ZONE,
+  ZONE_ENTRY,
+  ZONE_UNITS,
+} from "./layout.ts";
+import type { NameKey } from "./name-key.ts";
+import { createRetired, type Retired, reclaim, retire } from "./reclaim.ts";
+import { recoverImage } from "./recover.ts";
+import { CONTROL, type SharedImage } from "./shared.ts";
+import { collectDead } from "./sweep.ts";
+import { insertSlot, removeSlot, type Segment } from "./table.ts";
+import { findNode, type ImageView, openView, refreshView } from "./view.ts";
+
+export type ImageWriter = {
+  readonly view: ImageView;
+  readonly arena: Arena;
+  readonly retired: Retired;
+  readonly segments: Map<number, Segment>;
+  /** Incarnations that answer no more, with the epoch in which they ended. Their nodes are freed by the sweep. */
+  readonly dead: Map<number, number>;
+  /** Number of zone entries by label count. */
+  readonly zonesByDepth: Map<number, number>;
+  nextIncarnation: number;
+};
+
+/** One incarnation of a zone. Until it is activated no reader can reach it. */
+export type ZoneHandle = {
+  readonly incarnation: number;
+  readonly body: number;
+  readonly apex: number;
+  /** Label count and length of the zone's name. */
+  readonly labels: number;
+  readonly length: number;
+  active: boolean;
+};
+
+/** An RRset made for the image: its RRs in wire form and where they hold pointers to the apex; see layout.ts. */
+export type RRsetWire = {
+  readonly type: number;
+  readonly ttl: number;
+  readonly count: number;
+  readonly wire: Uint8Array;
+  readonly length: number;
+  readonly pointers: Uint16Array;
+  readonly pointerCount: number;
+};
+
+/**
+ * Opens the writer of an image. A predecessor may have died at any moment: what it left half-made is found and freed, and
+ * the zones that were active go on answering.
+ */
+export function openImageWriter(shared: SharedImage): ImageWriter {
+  const view = openView(shared);
+  refreshView(view);
+  const writer: ImageWriter = {
+    view,
+    arena: openArena(view),
+    retired: createRetired(),
+    segments: new Map(),
+    dead: new Map(),
+    zonesByDepth: new Map(),
+    nextIncarnation: ZONE_ENTRY + 1,
+  };
+  recoverImage(writer);
+  return writer;
+}
+
+/** Begins a new incarnation of the zone named by `key`. It answers nothing before `activateZone`. */
+export function createZone(writer: ImageWriter, key: NameKey): ZoneHandle {
+  const incarnation = writer.nextIncarnation++;
+  const body = allocate(writer.arena, ZONE_UNITS);
+  const apex = createNode(writer, incarnation, key.hashes[0]!, key.lower, 0, 0);
+  const at = body * UNIT_WORDS;
+  const { words } = writer.view;
+  words[at + ZONE.INCARNATION] = incarnation;
+  words[at + ZONE.SEQUENCE] = 0;
+  words[at + ZONE.CUTS] = 0;
+  words[at + ZONE.APEX] = apex;
+  words[at + ZONE.NEGATIVE_SOA] = 0;
+  return { incarnation, body, apex, labels: key.labels, length: key.length, active: false };
+}
+
+/** Lets a zone answer, in place of its former incarnation if it had one: one store. */
+export function activateZone(writer: ImageWriter, zone: ZoneHandle, key: NameKey): void {
+  let entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+  if (entry === 0) {
+    countZone(writer, key.labels, 1);
+    entry = createNode(writer, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+  }
+  const at = entry * UNIT_WORDS + NODE.RRSETS;
+  const former = writer.view.words[at]!;
+  Atomics.store(writer.view.words, at, zone.body);
+  zone.active = true;
+  if (former !== 0) endIncarnation(writer, former);
+}
+
+/** Gives up an incarnation that was never activated. */
+export function discardZone(writer: ImageWriter, zone: ZoneHandle): void {
+  endIncarnation(writer, zone.body);
+}
+
+/** Ends a zone: one store, then its memory follows. Returns false where there is no such zone. */
+export function deleteZone(writer: ImageWriter, key: NameKey): boolean {
+  const entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+  if (entry === 0) return false;
+  const at = entry * UNIT_WORDS + NODE.RRSETS;
+  const body = writer.view.words[at]!;
+  Atomics.store(writer.view.words, at, 0);
+  removeSlot(writer, mixHash(key.hashes[0]!, ZONE_ENTRY), entry);
+  retire(writer.retired, writer.view.control, entry, nodeUnits(key.length));
+  countZone(writer, key.labels, -1);
+  endIncarnation(writer, body);
+  return true;
+}
+
+function endIncarnation(writer: ImageWriter, body: number): void {
+  const at = body * UNIT_WORDS;
+  writer.dead.set(writer.view.words[at + ZONE.INCARNATION]!, Atomics.load(writer.view.control, CONTROL.EPOCH));
+  retireRRset(writer, writer.view.words[at + ZONE.NEGATIVE_SOA]!);
+  retire(writer.retired, writer.view.control, body, ZONE_UNITS);
+}
+
+function countZone(writer: ImageWriter, labels: number, change: number): void {
+  const count = (writer.zonesByDepth.get(labels) ?? 0) + change;
+  writer.zonesByDepth.set(labels, count);
+  let depths = 0;
+  let zones = 0;
+  for (const [depth, at] of writer.zonesByDepth) {
+    zones += at;
+    if (at > 0) depths |= 1 << Math.min(depth, 31);
+  }
+  Atomics.store(writer.view.control, CONTROL.ZONE_DEPTHS, depths);
+  Atomics.store(writer.view.control, CONTROL.ZONES, zones);
+}
+
+/** Brackets a change of several names: answers that see it half-made are made again. */
+export function beginChange(writer: ImageWriter, zone: ZoneHandle): void {
+  Atomics.add(writer.view.words, zone.body * UNIT_WORDS + ZONE.SEQUENCE, 1);
+}
+
+export function endChange(writer: ImageWriter, zone: ZoneHandle): void {
+  Atomics.add(writer.view.words, zone.body * UNIT_WORDS + ZONE.SEQUENCE, 1);
+}
+
+/** The node of a name at or below the apex; 0 where there is none. */
+export function nodeOf(writer: ImageWriter, zone: ZoneHandle, key: NameKey): number {
+  return findNode(writer.view, zone.incarnation, key.hashes[0]!, key.lower, 0, key.length - zone.length);
+}
+
+/** The node of a name at or below the apex, made where it is missing, with the empty non-terminals above it. */
+export function ensureNode(writer: ImageWriter, zone: ZoneHandle, key: NameKey): number {
+  const apexAt = key.length - zone.length;
+  const depth = key.labels - zone.labels;
+  const found = nodeOf(writer, zone, key);
+  if (found !== 0) return found;
+  // Children before parents: no reader finds a name whose existence does not show yet.
+  const node = createNode(writer, zone.incarnation, key.hashes[0]!, key.lower, 0, apexAt);
+  let child = 0;
+  for (let label = 1; label <= depth; label++) {
+    const from = key.offsets[label]!;
+    let parent = findNode(writer.view, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
+    const existed = parent !== 0;
+    if (!existed) parent = createNode(writer, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
+    const at = parent * UNIT_WORDS;
+    writer.view.words[at + NODE.CHILDREN]! += 1;
+    if (isAsterisk(key, child)) setFlag(writer, parent, NODE_FLAG.WILDCARD_BELOW, true);
+    if (existed) break;
+    child = label;
+  }
+  return node;
+}
+
+function isAsterisk(key: NameKey, label: number): boolean {
+  const at = key.offsets[label]!;
+  return key.lower[at] === 1 && key.lower[at + 1] === 42;
+}
+
+function createNode(
+  writer: ImageWriter,
+  incarnation: number,
+  hash: number,
+  lower: Uint8Array,
+  from: number,
+  to: number,
+): number {
+  const node = allocate(writer.arena, nodeUnits(to - from));
+  const { words, bytes } = writer.view;
+  const at = node * UNIT_WORDS;
+  words[at + NODE.INCARNATION] = incarnation;
+  words[at + NODE.RRSETS] = 0;
+  words[at + NODE.META] = to - from;
+  words[at + NODE.CHILDREN] = 0;
+  const name = node * UNIT_BYTES + NODE.NAME_BYTE;
+  for (let index = from; index < to; index++) bytes[name + index - from] = lower[index]!;
+  insertSlot(writer, mixHash(hash, incarnation), node);
+  if (incarnation !== ZONE_ENTRY) writer.view.control[CONTROL.NAMES]! += 1;
+  return node;
+}
+
+function setFlag(writer: ImageWriter, node: number, flag: number, on: boolean): void {
+  const at = node * UNIT_WORDS + NODE.META;
+  const meta = writer.view.words[at]!;
+  Atomics.store(writer.view.words, at, on ? meta | flag : meta & ~flag);
+}
+
+/** The RRset of a type at a node; 0 where there is none. */
+export function rrsetOf(writer: ImageWriter, node: number, type: number): number {
+  const { words } = writer.view;
+  let rrset = words[node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0 && (words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff) !== type) {
+    rrset = words[rrset * UNIT_WORDS + RRSET.NEXT]!;
+  }
+  return rrset;
+}
+
+/**
+ * Puts an RRset at a node, in place of the one of its type if there is one. `cut` says that it makes the node a zone cut
+ * (NS below the apex). Nothing else of the image is touched.
+ */
+export function putRRset(writer: ImageWriter, zone: ZoneHandle, node: number, made: RRsetWire, cut: boolean): void {
+  const rrset = writeRRset(writer, made);
+  const { words } = writer.view;
+  const former = unlinkPoint(writer, node, made.type);
+  const old = words[former]!;
+  const replaces = old !== 0 && (words[old * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === made.type;
+  words[rrset * UNIT_WORDS + RRSET.NEXT] = replaces ? words[old * UNIT_WORDS + RRSET.NEXT]! : old;
+  Atomics.store(words, former, rrset);
+  if (replaces) dropRRset(writer, zone, old);
+  else writer.view.control[CONTROL.RRSETS]! += 1;
+  if (cut && !replaces) {
+    Atomics.add(words, zone.body * UNIT_WORDS + ZONE.CUTS, 1);
+    setFlag(writer, node, NODE_FLAG.CUT, true);
+  }
+}
+
+/** Takes away an RRset, and the node with the empty non-terminals above it where nothing is left of them. */
+export function removeRRset(writer: ImageWriter, zone: ZoneHandle, key: NameKey, type: number, cut: boolean): boolean {
+  const node = nodeOf(writer, zone, key);
+  if (node === 0) return false;
+  const { words } = writer.view;
+  const former = unlinkPoint(writer, node, type);
+  const old = words[former]!;
+  if (old === 0 || (words[old * UNIT_WORDS + RRSET.TYPE]! & 0xffff) !== type) return false;
+  if (cut) {
+    setFlag(writer, node, NODE_FLAG.CUT, false);
+    Atomics.sub(words, zone.body * UNIT_WORDS + ZONE.CUTS, 1);
+  }
+  Atomics.store(words, former, words[old * UNIT_WORDS + RRSET.NEXT]!);
+  writer.view.control[CONTROL.RRSETS]! -= 1;
+  dropRRset(writer, zone, old);
+  removeEmptyNodes(writer, zone, key);
+  return true;
+}
+
+/** The word that names the RRset of `type`, or the first of the list where there is none. */
+function unlinkPoint(writer: ImageWriter, node: number, type: number): number {
+  const { words } = writer.view;
+  const head = node * UNIT_WORDS + NODE.RRSETS;
+  let at = head;
+  for (let rrset = words[at]!; rrset !== 0; rrset = words[at]!) {
+    if ((words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) return at;
+    at = rrset * UNIT_WORDS + RRSET.NEXT;
+  }
+  return head;
+}
+
+function removeEmptyNodes(writer: ImageWriter, zone: ZoneHandle, key: NameKey): void {
+  const apexAt = key.length - zone.length;
+  const depth = key.labels - zone.labels;
+  for (let label = 0; label < depth; label++) {
+    const from = key.offsets[label]!;
+    const node = findNode(writer.view, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
+    const at = node * UNIT_WORDS;
+    if (writer.view.words[at + NODE.RRSETS] !== 0 || writer.view.words[at + NODE.CHILDREN] !== 0) return;
+    // Parents after children, as ensureNode has it the other way round.
+    removeSlot(writer, mixHash(key.hashes[label]!, zone.incarnation), node);
+    retire(writer.retired, writer.view.control, node, nodeUnits(apexAt - from));
+    writer.view.control[CONTROL.NAMES]! -= 1;
+    const above = key.offsets[label + 1]!;
+    const parent = findNode(writer.view, zone.incarnation, key.hashes[label + 1]!, key.lower, above, apexAt);
+    writer.view.words[parent * UNIT_WORDS + NODE.CHILDREN]! -= 1;
+    if (isAsterisk(key, label)) setFlag(writer, parent, NODE_FLAG.WILDCARD_BELOW, false);
+  }
+}
+
+/** Sets the SOA RRset that negative answers carry. */
+export function setNegativeSoa(writer: ImageWriter, zone: ZoneHandle, made: RRsetWire): void {
+  const rrset = writeRRset(writer, made);
+  const at = zone.body * UNIT_WORDS + ZONE.NEGATIVE_SOA;
+  const former = writer.view.words[at]!;
+  Atomics.store(writer.view.words, at, rrset);
+  dropRRset(writer, zone, former);
+}
+
+function writeRRset(writer: ImageWriter, made: RRsetWire): number {
+  const rrset = allocate(writer.arena, rrsetUnits(made.length, made.pointerCount));
+  const { words, bytes } = writer.view;
+  const at = rrset * UNIT_WORDS;
+  words[at + RRSET.NEXT] = 0;
+  words[at + RRSET.TYPE] = made.type | (made.pointerCount << 16);
+  words[at + RRSET.SIZE] = made.count | (made.length << 16);
+  words[at + RRSET.TTL] = made.ttl;
+  let to = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
+  for (let index = 0; index < made.length; index++) bytes[to++] = made.wire[index]!;
+  for (let index = 0; index < made.pointerCount; index++) {
+    bytes[to++] = made.pointers[index]! >>> 8;
+    bytes[to++] = made.pointers[index]! & 0xff;
+  }
+  return rrset;
+}
+
+/** Units of an RRset's block. */
+export function unitsOfRRset(view: ImageView, rrset: number): number {
+  const at = rrset * UNIT_WORDS;
+  return rrsetUnits(view.words[at + RRSET.SIZE]! >>> 16, view.words[at + RRSET.TYPE]! >>> 16);
+}
+
+/** Frees an unlinked RRset: at once where no reader could ever reach it. */
+function dropRRset(writer: ImageWriter, zone: ZoneHandle, rrset: number): void {
+  if (rrset === 0) return;
+  if (zone.active) retireRRset(writer, rrset);
+  else release(writer.arena, rrset, unitsOfRRset(writer.view, rrset));
+}
+
+function retireRRset(writer: ImageWriter, rrset: number): void {
+  if (rrset !== 0) retire(writer.retired, writer.view.control, rrset, unitsOfRRset(writer.view, rrset));
+}
+
+/**
+ * Frees what no reader holds any more: retired blocks and the nodes of ended zones. Returns true where something still
+ * waits for a reader, so that the caller comes again. To be called after every change.
+ */
+export function collect(writer: ImageWriter): boolean {
+  const deadLeft = collectDead(writer);
+  const left = reclaim(writer.retired, writer.arena);
+  Atomics.store(writer.view.control, CONTROL.ARENA_BYTES_USED_KIB, Math.ceil(usedBytes(writer.arena) / 1024));
+  return deadLeft || left > 0;
+}
