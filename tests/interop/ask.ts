@@ -1,0 +1,48 @@
+import { type DnsClient, openTcpClient, openUdpClient } from "../support/dns-client.ts";
+import { encodeQuery } from "../support/dns-message.ts";
+import type { RunningServer } from "../support/server.ts";
+import { type Aspects, aspectsOf } from "./aspects.ts";
+import { type Inquiry, inquiryText } from "./zone-questions.ts";
+
+/** Questions under way at once; few enough for the receive buffer of any server. */
+const WINDOW = 32;
+const TIMEOUT_MS = 1_000;
+/** Silence is asked about again, so that a datagram lost on a busy machine is not taken for it. */
+const ATTEMPTS = 2;
+
+async function askOne(client: DnsClient, message: Uint8Array): Promise<Buffer | undefined> {
+  for (let attempt = 1; attempt < ATTEMPTS; attempt += 1) {
+    const response = await client.ask(message, TIMEOUT_MS);
+    if (response !== undefined) return response;
+  }
+  return await client.ask(message, TIMEOUT_MS);
+}
+
+/** Asks one server everything and gives the aspects of its responses in the order of the questions. */
+export async function askAll(server: RunningServer, inquiries: readonly Inquiry[]): Promise<Aspects[]> {
+  const udp = await openUdpClient(server);
+  const tcpClients: DnsClient[] = [];
+  const results = new Array<Aspects>(inquiries.length);
+  let next = 0;
+  const worker = async () => {
+    const tcp = await openTcpClient(server);
+    tcpClients.push(tcp);
+    while (next < inquiries.length) {
+      const index = next;
+      next += 1;
+      const inquiry = inquiries[index]!;
+      const response = await askOne(inquiry.transport === "udp" ? udp : tcp, encodeQuery(inquiry));
+      try {
+        results[index] = aspectsOf(response);
+      } catch (error) {
+        throw new Error(`${server.name}, ${inquiryText(inquiry)}: ${String(error)}: ${response?.toString("hex")}`);
+      }
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: WINDOW }, worker));
+  } finally {
+    for (const client of [udp, ...tcpClients]) client.close();
+  }
+  return results;
+}
