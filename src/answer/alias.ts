@@ -1,0 +1,72 @@
+/** ALIAS: a name that answers with the addresses of another, resolved when it is asked for. */
+import { EDE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
+import { CONTROL } from "../image/shared.ts";
+import { FOUND, findZone, lookUpName } from "./lookup.ts";
+import { putAddresses, recordCount } from "./records.ts";
+import { type Spelled, spellTarget } from "./spelled.ts";
+import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+
+/** Static RRsets begin with owner pointer and fixed fields; the ALIAS's target follows. */
+const TARGET_AT = 12;
+
+/**
+ * Answers an A or AAAA query for `name` from the target of its ALIAS RRset, which may be a CNAME or an ALIAS again. The TTL
+ * is the smallest on the way. STEP.FOLLOW: the target is ours and has no such addresses, so that the answer is NODATA.
+ */
+export function answerAlias(state: AnswerState, name: Spelled, alias: number, hops: number): Step {
+  const { view, lookup, query } = state;
+  const seed = view.control[CONTROL.HASH_SEED]!;
+  let ttl = view.words[alias * UNIT_WORDS + RRSET.TTL]!;
+  let base = name;
+  let target = state.target;
+  let from = alias;
+  for (let followed = 0; followed < CHAIN_MAX; followed++) {
+    const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + TARGET_AT;
+    spellTarget(target, view.bytes, bytesAt, base, lookup.apexLabel, -1, seed);
+    if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
+    noteZone(state, lookup.zone);
+    lookUpName(view, lookup, target.key);
+    if (lookup.found === FOUND.CUT) return fail(state, target, hops);
+    if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
+    const addresses = findAddresses(state);
+    if (addresses === 0) return STEP.FOLLOW;
+    ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
+    const type = view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+    if (type === query.type) {
+      if (!putAddresses(view, query, addresses, name, ttl)) return truncate(state);
+      query.answers += recordCount(view, addresses);
+      return STEP.ANSWERED;
+    }
+    from = addresses;
+    base = target;
+    target = target === state.target ? state.spare : state.target;
+  }
+  return fail(state, target, hops);
+}
+
+/** At the node just found: the RRset of the wanted type, else its CNAME or ALIAS, else 0. */
+function findAddresses(state: AnswerState): number {
+  const { view, lookup, query } = state;
+  reach(view, lookup.node);
+  let other = 0;
+  let rrset = view.words[lookup.node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0) {
+    reach(view, rrset);
+    const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+    if (type === query.type) return rrset;
+    if (type === RRTYPE.CNAME || type === RRTYPE.ALIAS) other = rrset;
+    rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!;
+  }
+  return other;
+}
+
+/** The target is not ours and nobody else resolves it, or it leads in a circle. */
+function fail(state: AnswerState, target: Spelled, hops: number): Step {
+  const { query } = state;
+  if (state.forward?.(query, target.key, hops) === true) return STEP.TAKEN;
+  query.rcode = RCODE.SERVFAIL;
+  query.extendedError = EDE.NO_REACHABLE_AUTHORITY;
+  query.authoritative = false;
+  return STEP.ANSWERED;
+}

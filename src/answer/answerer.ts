@@ -1,0 +1,218 @@
+/**
+ * Answers queries: bytes in, bytes out, in the same place. One answerer a thread; it allocates nothing once it is warm,
+ * and no query can make it throw.
+ */
+import { CLASS, EDE, FLAG, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeClass } from "../image/counters.ts";
+import { CONTROL, type SharedImage } from "../image/shared.ts";
+import { enterImage, leaveImage, openView } from "../image/view.ts";
+import { answerChaos } from "./chaos.ts";
+import { answerCookie, createCookieMaker } from "./cookie.ts";
+import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
+import { answerQuestion } from "./pipeline.ts";
+import { type Query, READ, readQuery } from "./query.ts";
+import { type AnswerState, createAnswerState, type ForwardHook, zonesUnchanged } from "./state.ts";
+
+export type AnswererOptions = {
+  /** Index of the thread, below MAX_THREADS: nobody else may use it. */
+  readonly thread: number;
+  /** What `id.server` and NSID answer; undefined for nothing. At most 63 bytes of it are used. */
+  readonly nodeId: string | undefined;
+  /** The most bytes of an answer over UDP, 512 to 4096. */
+  readonly maxUdpSize: number;
+  /** Idle time of a TCP connection, told to clients that ask. */
+  readonly tcpIdleSeconds: number;
+  /** Takes over names that our zones do not hold. */
+  readonly forward?: ForwardHook;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+};
+
+export type Answerer = {
+  /** Begins a batch: takes over growth of the image and reads the clock. */
+  readonly enter: () => void;
+  /** Ends it: no reference into the image is held any more. */
+  readonly leave: () => void;
+  /**
+   * Answers the query in bytes[offset, offset + length) over itself and returns the answer's length, or 0 for silence.
+   * `room` bytes from `offset` on may be written; the client's address is the 4 or 16 bytes at `addressOffset`.
+   */
+  readonly answer: (
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    room: number,
+    address: Uint8Array,
+    addressOffset: number,
+    addressLength: number,
+    transport: Transport,
+  ) => number;
+};
+
+const NODE_ID_MAX = 63;
+const SMALLEST_UDP_SIZE = 512;
+/** How often an answer is made again because its zone changed under it. */
+const REPEATS_MAX = 2;
+
+export function createAnswerer(shared: SharedImage, options: AnswererOptions): Answerer {
+  const { thread } = options;
+  const now = options.now ?? Date.now;
+  const view = openView(shared);
+  const state = createAnswerState(view, options.forward);
+  const { query } = state;
+  const counters = threadCounters(shared, thread);
+  const cookies = createCookieMaker();
+  const edns: EdnsOptions = {
+    nodeId: new TextEncoder().encode(options.nodeId ?? "").subarray(0, NODE_ID_MAX),
+    maxUdpSize: options.maxUdpSize,
+    tcpIdleSeconds: options.tcpIdleSeconds,
+  };
+  const seed = view.control[CONTROL.HASH_SEED]!;
+  let seconds = 0;
+
+  function answer(
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    room: number,
+    address: Uint8Array,
+    addressOffset: number,
+    addressLength: number,
+    transport: Transport,
+  ): number {
+    query.transport = transport;
+    const read = readQuery(query, bytes, offset, offset + length, seed);
+    if (read === READ.SILENCE) {
+      counters[COUNTER.SILENT]! += 1;
+      return 0;
+    }
+    let taken = false;
+    if (read === READ.QUERY) {
+      query.limit = offset + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);
+      if (query.cookieLength > 0) {
+        // prettier-ignore
+        answerCookie(
+          cookies,
+          view.control,
+          CONTROL.COOKIE_SECRET,
+          CONTROL.COOKIE_SECRET_BEFORE,
+          query.cookie,
+          query.cookieLength,
+          address,
+          addressOffset,
+          addressLength,
+          seconds,
+        );
+      }
+      taken = answerQuery(state, edns, counters);
+    } else refuseUnread(query, read === READ.MALFORMED ? RCODE.FORMERR : RCODE.NOTIMP);
+    if (taken) return 0;
+    putOpt(query, edns);
+    putHeader(query);
+    if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
+    counters[queryPlace(transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
+    return query.at - offset;
+  }
+
+  return {
+    enter() {
+      enterImage(view, thread);
+      seconds = Math.floor(now() / 1000) | 0;
+    },
+    leave: () => leaveImage(view, thread),
+    answer,
+  };
+}
+
+/** The most bytes that the client takes (RFC 1035 section 4.2.1, RFC 6891 section 6.2.5). */
+function sizeLimit(query: Query, maxUdpSize: number): number {
+  if (query.transport !== TRANSPORT.UDP) return 65_535;
+  if (!query.hasEdns) return SMALLEST_UDP_SIZE;
+  return Math.min(Math.max(query.udpSize, SMALLEST_UDP_SIZE), maxUdpSize);
+}
+
+/** Answers a message that is a query in form. Returns true where the forward hook has taken it over. */
+function answerQuery(state: AnswerState, edns: EdnsOptions, counters: Float64Array): boolean {
+  const { query } = state;
+  query.at = query.questionEnd;
+  if (query.ednsVersion > 0) {
+    query.rcode = RCODE.BADVERS;
+    return false;
+  }
+  // Only a cookie is asked for (RFC 7873 section 5.4).
+  if (!query.hasQuestion) return false;
+  const refusal = refusalOf(query);
+  if (refusal !== RCODE.NOERROR) {
+    query.rcode = refusal;
+    return false;
+  }
+  if (query.class === CLASS.CH) {
+    answerChaos(query, edns.nodeId);
+    return false;
+  }
+  let taken = answerQuestion(state);
+  for (let repeat = 0; repeat < REPEATS_MAX && !taken && !zonesUnchanged(state); repeat++) {
+    counters[COUNTER.REPEATED]! += 1;
+    startAgain(query);
+    taken = answerQuestion(state);
+  }
+  return taken;
+}
+
+function startAgain(query: Query): void {
+  query.at = query.questionEnd;
+  query.answers = 0;
+  query.authorities = 0;
+  query.additionals = 0;
+  query.rcode = RCODE.NOERROR;
+  query.truncated = false;
+  query.authoritative = false;
+  query.extendedError = -1;
+}
+
+/** The rcode for what we do not serve whatever the name is; NOERROR where the name decides. */
+function refusalOf(query: Query): number {
+  // Inbound NOTIFY: there are no secondary zones here.
+  if (query.opcode === OPCODE.NOTIFY) return RCODE.REFUSED;
+  switch (query.type) {
+    // They are no types of data that a question could ask for (RFC 6891 section 6.1.1, RFC 8945 section 4.2).
+    case RRTYPE.OPT:
+    case RRTYPE.TSIG:
+      return RCODE.FORMERR;
+    case RRTYPE.TKEY:
+    case RRTYPE.IXFR:
+    case RRTYPE.MAILA:
+    case RRTYPE.MAILB:
+      return RCODE.NOTIMP;
+    case RRTYPE.AXFR:
+      query.extendedError = EDE.PROHIBITED;
+      return RCODE.REFUSED;
+    default:
+  }
+  if (query.class !== CLASS.IN && query.class !== CLASS.ANY && query.class !== CLASS.CH) return RCODE.REFUSED;
+  return RCODE.NOERROR;
+}
+
+/** The message could not be read to its end: header and question, if there is one, are all that is meaningful. */
+function refuseUnread(query: Query, rcode: number): void {
+  query.at = query.questionEnd;
+  query.hasEdns = false;
+  query.rcode = rcode;
+}
+
+function putHeader(query: Query): void {
+  const { bytes, start } = query;
+  let flags = FLAG.QR | (query.flags & 0x7900) | (query.rcode & 15);
+  if (query.authoritative) flags |= FLAG.AA;
+  if (query.truncated) flags |= FLAG.TC;
+  bytes[start + 2] = flags >>> 8;
+  bytes[start + 3] = flags & 0xff;
+  bytes[start + 4] = 0;
+  bytes[start + 5] = query.hasQuestion ? 1 : 0;
+  bytes[start + 6] = query.answers >>> 8;
+  bytes[start + 7] = query.answers & 0xff;
+  bytes[start + 8] = query.authorities >>> 8;
+  bytes[start + 9] = query.authorities & 0xff;
+  bytes[start + 10] = query.additionals >>> 8;
+  bytes[start + 11] = query.additionals & 0xff;
+}

@@ -1,0 +1,168 @@
+/**
+ * DNS cookies (RFC 7873) in the interoperable form of RFC 9018: the server cookie is version 1, three zero bytes, a
+ * timestamp, and SipHash-2-4 over client cookie, those eight bytes and the client's address. Every server that knows the
+ * secret makes and accepts the same cookies.
+ */
+
+export const CLIENT_COOKIE_LENGTH = 8;
+export const COOKIE_LENGTH = 24;
+/** A cookie is accepted up to this age (RFC 9018 section 4.3), and handed out again while it is younger than half of it. */
+const OLDEST_SECONDS = 3600;
+const RENEW_SECONDS = 1800;
+const AHEAD_SECONDS = 300;
+
+/** Scratch of one thread. */
+export type CookieMaker = {
+  /** Message words, little-endian, as SipHash takes them. */
+  readonly words: Int32Array;
+  readonly hash: Int32Array;
+};
+
+export function createCookieMaker(): CookieMaker {
+  return { words: new Int32Array(10), hash: new Int32Array(2) };
+}
+
+/**
+ * SipHash-2-4 (Aumasson, Bernstein) of `length` bytes in `words` (little-endian, zeros behind) under the key in
+ * key[at, at + 4) (Int32, little-endian). The result's low and high word go to `out`.
+ */
+export function sipHash24(key: Int32Array, at: number, words: Int32Array, length: number, out: Int32Array): void {
+  const k0 = key[at]!;
+  const k1 = key[at + 1]!;
+  const k2 = key[at + 2]!;
+  const k3 = key[at + 3]!;
+  let v0l = k0 ^ 0x70736575;
+  let v0h = k1 ^ 0x736f6d65;
+  let v1l = k2 ^ 0x6e646f6d;
+  let v1h = k3 ^ 0x646f7261;
+  let v2l = k0 ^ 0x6e657261;
+  let v2h = k1 ^ 0x6c796765;
+  let v3l = k2 ^ 0x79746573;
+  let v3h = k3 ^ 0x74656462;
+  const blocks = length >>> 3;
+  // Two rounds after each block, then four after the last, which carries the length in its highest byte.
+  for (let block = 0; block <= blocks + 1; block++) {
+    let low = 0;
+    let high = 0;
+    let rounds = 2;
+    if (block <= blocks) {
+      low = words[block * 2]!;
+      high = words[block * 2 + 1]!;
+      if (block === blocks) high |= length << 24;
+      v3l ^= low;
+      v3h ^= high;
+    } else {
+      v2l ^= 0xff;
+      rounds = 4;
+    }
+    for (; rounds > 0; rounds--) {
+      let sum = (v0l >>> 0) + (v1l >>> 0);
+      v0h = (v0h + v1h + (sum > 0xffffffff ? 1 : 0)) | 0;
+      v0l = sum | 0;
+      sum = (v2l >>> 0) + (v3l >>> 0);
+      v2h = (v2h + v3h + (sum > 0xffffffff ? 1 : 0)) | 0;
+      v2l = sum | 0;
+      let swap = (v1h << 13) | (v1l >>> 19);
+      v1l = ((v1l << 13) | (v1h >>> 19)) ^ v0l;
+      v1h = swap ^ v0h;
+      swap = (v3h << 16) | (v3l >>> 16);
+      v3l = ((v3l << 16) | (v3h >>> 16)) ^ v2l;
+      v3h = swap ^ v2h;
+      swap = v0l;
+      v0l = v0h;
+      v0h = swap;
+      sum = (v2l >>> 0) + (v1l >>> 0);
+      v2h = (v2h + v1h + (sum > 0xffffffff ? 1 : 0)) | 0;
+      v2l = sum | 0;
+      sum = (v0l >>> 0) + (v3l >>> 0);
+      v0h = (v0h + v3h + (sum > 0xffffffff ? 1 : 0)) | 0;
+      v0l = sum | 0;
+      swap = (v1h << 17) | (v1l >>> 15);
+      v1l = ((v1l << 17) | (v1h >>> 15)) ^ v2l;
+      v1h = swap ^ v2h;
+      swap = (v3h << 21) | (v3l >>> 11);
+      v3l = ((v3l << 21) | (v3h >>> 11)) ^ v0l;
+      v3h = swap ^ v0h;
+      swap = v2l;
+      v2l = v2h;
+      v2h = swap;
+    }
+    v0l ^= low;
+    v0h ^= high;
+  }
+  out[0] = v0l ^ v1l ^ v2l ^ v3l;
+  out[1] = v0h ^ v1h ^ v2h ^ v3h;
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+}
+
+/** Hashes client cookie, the server cookie's first eight bytes cookie[8, 16) and the address into maker.hash. */
+function hashCookie(
+  maker: CookieMaker,
+  secrets: Int32Array,
+  secretAt: number,
+  cookie: Uint8Array,
+  address: Uint8Array,
+  addressOffset: number,
+  addressLength: number,
+): void {
+  const { words } = maker;
+  for (let index = 0; index < 4; index++) words[index] = word(cookie, index * 4);
+  for (let index = 0; index < addressLength >>> 2; index++) {
+    words[4 + index] = word(address, addressOffset + index * 4);
+  }
+  const used = 4 + (addressLength >>> 2);
+  words[used] = 0;
+  words[used + 1] = 0;
+  sipHash24(secrets, secretAt, words, 16 + addressLength, maker.hash);
+}
+
+/**
+ * Turns the COOKIE option a client sent, `length` bytes of it, into the one to answer with, in place: 24 bytes. A cookie
+ * of ours that is still young stays. `secretAt` and `secretBeforeAt` are where today's and yesterday's secret stand in
+ * `secrets`; `now` is in seconds since 1970. Returns true where the client proved that it has its address.
+ */
+export function answerCookie(
+  maker: CookieMaker,
+  secrets: Int32Array,
+  secretAt: number,
+  secretBeforeAt: number,
+  cookie: Uint8Array,
+  length: number,
+  address: Uint8Array,
+  addressOffset: number,
+  addressLength: number,
+  now: number,
+): boolean {
+  let proved = false;
+  if (length === COOKIE_LENGTH && cookie[8] === 1) {
+    const age = (now - ((cookie[12]! << 24) | (cookie[13]! << 16) | (cookie[14]! << 8) | cookie[15]!)) | 0;
+    if (age < OLDEST_SECONDS && age > -AHEAD_SECONDS) {
+      hashCookie(maker, secrets, secretAt, cookie, address, addressOffset, addressLength);
+      proved = isHash(maker.hash, cookie);
+      if (proved && age < RENEW_SECONDS) return true;
+      if (!proved) {
+        hashCookie(maker, secrets, secretBeforeAt, cookie, address, addressOffset, addressLength);
+        proved = isHash(maker.hash, cookie);
+      }
+    }
+  }
+  cookie[8] = 1;
+  cookie[9] = 0;
+  cookie[10] = 0;
+  cookie[11] = 0;
+  cookie[12] = now >>> 24;
+  cookie[13] = (now >>> 16) & 0xff;
+  cookie[14] = (now >>> 8) & 0xff;
+  cookie[15] = now & 0xff;
+  hashCookie(maker, secrets, secretAt, cookie, address, addressOffset, addressLength);
+  for (let index = 0; index < 8; index++) cookie[16 + index] = maker.hash[index >>> 2]! >>> ((index & 3) * 8);
+  return proved;
+}
+
+/** Compares without a branch that depends on where the difference is. */
+function isHash(hash: Int32Array, cookie: Uint8Array): boolean {
+  return ((hash[0]! ^ word(cookie, 16)) | (hash[1]! ^ word(cookie, 20))) === 0;
+}

@@ -1,0 +1,107 @@
+/** Finds what the image holds for a name: its zone, then the node, zone cut or wildcard (RFC 1034 section 4.3.2, RFC 4592). */
+import { NODE, NODE_FLAG, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
+import { hashAsterisk, type NameKey } from "../image/name-key.ts";
+import { CONTROL } from "../image/shared.ts";
+import { findNode, type ImageView, refreshView } from "../image/view.ts";
+
+export const FOUND = {
+  /** The name exists: `node`, with or without the wanted type. */
+  NODE: 0,
+  /** It is synthesised from the wildcard at `node`. */
+  WILDCARD: 1,
+  /** It lies at or below the zone cut at `node`, whose name begins at label `cutLabel`. */
+  CUT: 2,
+  /** It does not exist. */
+  NOTHING: 3,
+} as const;
+
+/** Result of the look-ups of one name. A thread has one and fills it again. */
+export type Lookup = {
+  /** Body of the zone that the name belongs to, 0 for none; its name begins at label `apexLabel`. */
+  zone: number;
+  apexLabel: number;
+  found: (typeof FOUND)[keyof typeof FOUND];
+  node: number;
+  cutLabel: number;
+};
+
+export function createLookup(): Lookup {
+  return { zone: 0, apexLabel: 0, found: FOUND.NOTHING, node: 0, cutLabel: 0 };
+}
+
+/**
+ * Finds the active zone with the longest name that the key ends with, from label `fromLabel` on. Returns its body, 0 for
+ * none. Only label counts that some zone has are tried.
+ */
+export function findZone(view: ImageView, lookup: Lookup, key: NameKey, fromLabel: number): number {
+  const depths = view.control[CONTROL.ZONE_DEPTHS]!;
+  for (let label = fromLabel; label <= key.labels; label++) {
+    const depth = key.labels - label;
+    if (((depths >>> Math.min(depth, 31)) & 1) === 0) continue;
+    const entry = findNode(view, ZONE_ENTRY, key.hashes[label]!, key.lower, key.offsets[label]!, key.length);
+    if (entry === 0) continue;
+    const body = view.words[entry * UNIT_WORDS + NODE.RRSETS]!;
+    if (body === 0) continue;
+    if (body >= view.limit) refreshView(view);
+    lookup.zone = body;
+    lookup.apexLabel = label;
+    return body;
+  }
+  lookup.zone = 0;
+  return 0;
+}
+
+/** Looks the key up in the zone that `findZone` put into `lookup`. */
+export function lookUpName(view: ImageView, lookup: Lookup, key: NameKey): void {
+  const zone = lookup.zone * UNIT_WORDS;
+  const incarnation = view.words[zone + ZONE.INCARNATION]!;
+  const apexAt = key.offsets[lookup.apexLabel]!;
+  const node = findNode(view, incarnation, key.hashes[0]!, key.lower, 0, apexAt);
+  lookup.node = node;
+  lookup.found = FOUND.NODE;
+  if (node !== 0 && view.words[zone + ZONE.CUTS] === 0) return;
+  // Every ancestor of a name exists, so that the way down ends at the closest encloser at the latest.
+  let encloser = view.words[zone + ZONE.APEX]!;
+  let encloserLabel = lookup.apexLabel;
+  for (let label = lookup.apexLabel - 1; label >= 0; label--) {
+    const below =
+      label === 0 ? node : findNode(view, incarnation, key.hashes[label]!, key.lower, key.offsets[label]!, apexAt);
+    if (below === 0) break;
+    if ((view.words[below * UNIT_WORDS + NODE.META]! & NODE_FLAG.CUT) !== 0) {
+      lookup.found = FOUND.CUT;
+      lookup.node = below;
+      lookup.cutLabel = label;
+      return;
+    }
+    encloser = below;
+    encloserLabel = label;
+  }
+  if (node === 0) lookUpWildcard(view, lookup, key, incarnation, encloser, encloserLabel);
+}
+
+function lookUpWildcard(
+  view: ImageView,
+  lookup: Lookup,
+  key: NameKey,
+  incarnation: number,
+  encloser: number,
+  encloserLabel: number,
+): void {
+  lookup.found = FOUND.NOTHING;
+  if (encloser >= view.limit) refreshView(view);
+  if ((view.words[encloser * UNIT_WORDS + NODE.META]! & NODE_FLAG.WILDCARD_BELOW) === 0) return;
+  // The label left of the encloser takes at least two bytes, in which `*` is spelled for the time of the look-up.
+  const { lower } = key;
+  const at = key.offsets[encloserLabel]! - 2;
+  const first = lower[at]!;
+  const second = lower[at + 1]!;
+  lower[at] = 1;
+  lower[at + 1] = 42;
+  const hash = hashAsterisk(key.hashes[encloserLabel]!);
+  const node = findNode(view, incarnation, hash, lower, at, key.offsets[lookup.apexLabel]!);
+  lower[at] = first;
+  lower[at + 1] = second;
+  if (node === 0) return;
+  lookup.found = FOUND.WILDCARD;
+  lookup.node = node;
+}

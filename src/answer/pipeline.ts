@@ -1,0 +1,173 @@
+/**
+ * The life of a question, top to bottom: route the name to a zone, look it up there, answer; a CNAME's target begins again
+ * with routing.
+ */
+import { CLASS, EDE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { CONTROL } from "../image/shared.ts";
+import type { ImageView } from "../image/view.ts";
+import { putAdditionals, putGlue } from "./additional.ts";
+import { answerAlias } from "./alias.ts";
+import { FOUND, findZone, lookUpName } from "./lookup.ts";
+import { PUT, putRRset, recordCount } from "./records.ts";
+import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
+import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+
+const QUESTION_NAME_AT = 12;
+const CNAME_TARGET_AT = 12;
+
+/** Answers the question from our zones. Returns true where the forward hook has taken the query over. */
+export function answerQuestion(state: AnswerState): boolean {
+  const { question } = state;
+  spelledAt(question, QUESTION_NAME_AT);
+  state.zoneCount = 0;
+  state.addedCount = 0;
+  let name = question;
+  let step = answerName(state, name, state.odd, 0);
+  for (let hops = 1; step === STEP.FOLLOW && hops <= CHAIN_MAX; hops++) {
+    name = name === state.odd ? state.even : state.odd;
+    step = answerName(state, name, name === state.odd ? state.even : state.odd, hops);
+  }
+  return step === STEP.TAKEN;
+}
+
+/** Answers for one name of the chain; where it is a CNAME, `next` becomes its target. */
+function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: number): Step {
+  const { query, lookup, view } = state;
+  if (!routeToZone(state, name)) {
+    if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
+    if (hops === 0) {
+      query.rcode = RCODE.REFUSED;
+      query.extendedError = EDE.NOT_AUTHORITATIVE;
+    }
+    return STEP.ANSWERED;
+  }
+  noteZone(state, lookup.zone);
+  lookUpName(view, lookup, name.key);
+  if (lookup.found === FOUND.CUT && !(lookup.cutLabel === 0 && query.type === RRTYPE.DS)) {
+    if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
+    return putReferral(state, name);
+  }
+  // AA speaks of the first owner (RFC 1034 section 6.2.7); no answer is authoritative for class ANY (RFC 1034 section 6.2.2).
+  if (hops === 0) query.authoritative = query.class === CLASS.IN;
+  if (lookup.found === FOUND.NOTHING) {
+    query.rcode = RCODE.NXDOMAIN;
+    return putNegative(state, name);
+  }
+  return answerNode(state, name, next, hops);
+}
+
+/** Finds the zone for a name: the parent's for DS, which lies on its side of the cut (RFC 4035 section 3.1.4.1). */
+function routeToZone(state: AnswerState, name: Spelled): boolean {
+  const { view, lookup, query } = state;
+  if (findZone(view, lookup, name.key, 0) === 0) return false;
+  if (query.type === RRTYPE.DS && lookup.apexLabel === 0 && name.key.labels > 0) {
+    if (findZone(view, lookup, name.key, 1) === 0) findZone(view, lookup, name.key, 0);
+  }
+  return true;
+}
+
+/** Answers from a node that exists, or from the wildcard that stands for it. */
+function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: number): Step {
+  const { view, lookup, query } = state;
+  const type = query.type;
+  let cname = 0;
+  let alias = 0;
+  let wanted = 0;
+  reach(view, lookup.node);
+  let rrset = view.words[lookup.node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0) {
+    reach(view, rrset);
+    const at = rrset * UNIT_WORDS;
+    const has = view.words[at + RRSET.TYPE]! & 0xffff;
+    if (has === RRTYPE.ALIAS) alias = rrset;
+    else if (has === type || type === RRTYPE.ANY) {
+      // One RRset is enough of an answer to ANY (RFC 8482 section 4.1).
+      wanted = rrset;
+      break;
+    } else if (has === RRTYPE.CNAME) cname = rrset;
+    rrset = view.words[at + RRSET.NEXT]!;
+  }
+  if (wanted !== 0) return putAnswer(state, name, wanted, hops);
+  if (cname !== 0) return followCname(state, name, next, cname, hops);
+  if (alias !== 0 && (type === RRTYPE.A || type === RRTYPE.AAAA)) {
+    const step = answerAlias(state, name, alias, hops);
+    if (step !== STEP.FOLLOW) return step;
+    // The target has no such addresses: the zone of the ALIAS says so.
+    routeToZone(state, name);
+  }
+  return putNegative(state, name);
+}
+
+function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: number): Step {
+  const { view, lookup, query } = state;
+  const exact = hops === 0 && lookup.found === FOUND.NODE;
+  const at = query.at;
+  const put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, exact);
+  if (put === PUT.NO_ROOM) return truncate(state);
+  query.answers += recordCount(view, rrset);
+  if (recordCount(view, rrset) === 0) return putNegative(state, name);
+  const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+  if (type === RRTYPE.MX || type === RRTYPE.SRV || type === RRTYPE.NS) {
+    putAdditionals(state, rrset, name, lookup.apexLabel, put === PUT.AS_IS ? at - query.start : -1);
+  }
+  return STEP.ANSWERED;
+}
+
+function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: number, hops: number): Step {
+  const { view, lookup, query, chain } = state;
+  const hash = name.key.hashes[0]!;
+  for (let index = 0; index < hops; index++) {
+    if (chain[index * 2] === rrset && chain[index * 2 + 1] === hash) return STEP.ANSWERED;
+  }
+  if (hops === CHAIN_MAX) return STEP.ANSWERED;
+  chain[hops * 2] = rrset;
+  chain[hops * 2 + 1] = hash;
+  const at = query.at - query.start;
+  const put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, hops === 0 && lookup.found === FOUND.NODE);
+  if (put === PUT.NO_ROOM) return truncate(state);
+  query.answers++;
+  const target = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + CNAME_TARGET_AT;
+  const targetAt = put === PUT.AS_IS ? at + CNAME_TARGET_AT : -1;
+  spellTarget(next, view.bytes, target, name, lookup.apexLabel, targetAt, view.control[CONTROL.HASH_SEED]!);
+  return STEP.FOLLOW;
+}
+
+/** NODATA and NXDOMAIN carry the zone's SOA (RFC 2308 section 3). */
+function putNegative(state: AnswerState, name: Spelled): Step {
+  const { view, lookup, query } = state;
+  const soa = view.words[lookup.zone * UNIT_WORDS + ZONE.NEGATIVE_SOA]!;
+  const put = putRRset(view, query, soa, name, lookup.apexLabel, lookup.apexLabel, false);
+  if (put === PUT.NO_ROOM) return truncate(state);
+  query.authorities++;
+  return STEP.ANSWERED;
+}
+
+/** A referral: the NS RRset of the cut and the addresses below it (RFC 1034 section 4.3.2 step 3b). */
+function putReferral(state: AnswerState, name: Spelled): Step {
+  const { view, lookup, query } = state;
+  const cut = lookup.node;
+  const cutLabel = lookup.cutLabel;
+  const apexLabel = lookup.apexLabel;
+  const rrset = findType(view, cut, RRTYPE.NS);
+  // The NS RRset went away since the cut was seen: the zone's sequence tells, and the answer is made again.
+  if (rrset === 0) return STEP.ANSWERED;
+  const at = query.at;
+  const put = putRRset(view, query, rrset, name, cutLabel, apexLabel, false);
+  if (put === PUT.NO_ROOM) return truncate(state);
+  query.authorities += recordCount(view, rrset);
+  if (!putGlue(state, rrset, name, apexLabel, cutLabel, put === PUT.AS_IS ? at - query.start : -1)) {
+    query.truncated = true;
+  }
+  return STEP.ANSWERED;
+}
+
+function findType(view: ImageView, node: number, type: number): number {
+  let rrset = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0) {
+    reach(view, rrset);
+    if ((view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) return rrset;
+    rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!;
+  }
+  return 0;
+}

@@ -1,0 +1,235 @@
+/**
+ * A query while it is answered: what was asked, and how far the answer is. A thread has one and fills it again for every
+ * query, so that answering allocates nothing.
+ *
+ * The answer is written over the query, in the same bytes: header and question stay where they are, and everything else of
+ * the query is read before anything is written behind them.
+ */
+import { EDNS_OPTION, OPCODE, RRTYPE } from "../dns/codes.ts";
+import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
+
+export type Query = {
+  bytes: Uint8Array;
+  /** The message is bytes[start, end); offsets in compression pointers count from `start`. */
+  start: number;
+  end: number;
+  /** Big-endian flag word of the query's header. */
+  flags: number;
+  opcode: number;
+  /** Offset behind the question; the header's end where there is none. */
+  questionEnd: number;
+  readonly name: NameKey;
+  type: number;
+  class: number;
+  hasQuestion: boolean;
+
+  /** EDNS (RFC 6891): whether the query carried an OPT RR, and what it said. */
+  hasEdns: boolean;
+  ednsVersion: number;
+  udpSize: number;
+  dnssecOk: boolean;
+  wantsNsid: boolean;
+  wantsKeepalive: boolean;
+  /** Bytes of the COOKIE option that were sent, 0 for none: 8, or 16 to 40. The option's bytes are in `cookie`. */
+  cookieLength: number;
+  readonly cookie: Uint8Array;
+
+  /** Where the client is: 4 or 16 bytes of address. */
+  address: Uint8Array;
+  addressOffset: number;
+  addressLength: number;
+  transport: number;
+
+  /** Next byte of the answer, and the first that records may not use. */
+  at: number;
+  limit: number;
+  answers: number;
+  authorities: number;
+  additionals: number;
+  authoritative: boolean;
+  truncated: boolean;
+  rcode: number;
+  /** Extended DNS Error to tell, -1 for none. */
+  extendedError: number;
+};
+
+export function createQuery(): Query {
+  return {
+    bytes: new Uint8Array(0),
+    start: 0,
+    end: 0,
+    flags: 0,
+    opcode: 0,
+    questionEnd: 0,
+    name: createNameKey(),
+    type: 0,
+    class: 0,
+    hasQuestion: false,
+    hasEdns: false,
+    ednsVersion: 0,
+    udpSize: 0,
+    dnssecOk: false,
+    wantsNsid: false,
+    wantsKeepalive: false,
+    cookieLength: 0,
+    cookie: new Uint8Array(40),
+    address: new Uint8Array(0),
+    addressOffset: 0,
+    addressLength: 0,
+    transport: 0,
+    at: 0,
+    limit: 0,
+    answers: 0,
+    authorities: 0,
+    additionals: 0,
+    authoritative: false,
+    truncated: false,
+    rcode: 0,
+    extendedError: -1,
+  };
+}
+
+/** What reading a message came to. */
+export const READ = {
+  /** No query: nothing is sent back. */
+  SILENCE: 0,
+  /** A query of a known form. */
+  QUERY: 1,
+  /** An opcode whose form nobody here knows: the header alone is meaningful. */
+  HEADER_ONLY: 2,
+  /** Not what RFC 1035 section 4 lets a query be. */
+  MALFORMED: 3,
+} as const;
+export type Read = (typeof READ)[keyof typeof READ];
+
+const HEADER_LENGTH = 12;
+
+/** Reads the message in bytes[start, end) into `query`. Anything may stand in those bytes. */
+export function readQuery(query: Query, bytes: Uint8Array, start: number, end: number, seed: number): Read {
+  query.bytes = bytes;
+  query.start = start;
+  query.end = end;
+  query.questionEnd = start + HEADER_LENGTH;
+  query.hasQuestion = false;
+  query.hasEdns = false;
+  query.ednsVersion = 0;
+  query.udpSize = 512;
+  query.dnssecOk = false;
+  query.wantsNsid = false;
+  query.wantsKeepalive = false;
+  query.cookieLength = 0;
+  query.type = 0;
+  query.answers = 0;
+  query.authorities = 0;
+  query.additionals = 0;
+  query.authoritative = false;
+  query.truncated = false;
+  query.rcode = 0;
+  query.extendedError = -1;
+  if (end - start < HEADER_LENGTH) return READ.SILENCE;
+  const flags = (bytes[start + 2]! << 8) | bytes[start + 3]!;
+  if (flags >= 0x8000) return READ.SILENCE;
+  query.flags = flags;
+  const opcode = (flags >>> 11) & 15;
+  query.opcode = opcode;
+  if (opcode !== OPCODE.QUERY && opcode !== OPCODE.NOTIFY) return READ.HEADER_ONLY;
+  return readSections(query, opcode, seed);
+}
+
+function readSections(query: Query, opcode: number, seed: number): Read {
+  const { bytes, start, end } = query;
+  const questions = (bytes[start + 4]! << 8) | bytes[start + 5]!;
+  const answers = (bytes[start + 6]! << 8) | bytes[start + 7]!;
+  const authorities = (bytes[start + 8]! << 8) | bytes[start + 9]!;
+  const additionals = (bytes[start + 10]! << 8) | bytes[start + 11]!;
+  // One question (RFC 9619); none only to ask for a cookie (RFC 7873 section 5.4).
+  if (questions > 1) return READ.MALFORMED;
+  if (questions === 1) {
+    const at = readNameKey(query.name, bytes, start + HEADER_LENGTH, end, seed);
+    if (at < 0 || at + 4 > end) return READ.MALFORMED;
+    query.type = (bytes[at]! << 8) | bytes[at + 1]!;
+    query.class = (bytes[at + 2]! << 8) | bytes[at + 3]!;
+    query.questionEnd = at + 4;
+    query.hasQuestion = true;
+  }
+  if (opcode === OPCODE.QUERY) {
+    // A query has no answers; authority only asks for the changes since a SOA (RFC 1995 section 3).
+    if (answers !== 0 || (authorities !== 0 && query.type !== RRTYPE.IXFR)) return READ.MALFORMED;
+  }
+  let at = query.questionEnd;
+  for (let left = answers + authorities; left > 0; left--) {
+    at = skipRecord(bytes, start, at, end);
+    if (at < 0) return READ.MALFORMED;
+  }
+  for (let left = additionals; left > 0; left--) {
+    at = readAdditional(query, at);
+    if (at < 0) return READ.MALFORMED;
+  }
+  if (at !== end) return READ.MALFORMED;
+  return questions === 0 && query.cookieLength === 0 ? READ.MALFORMED : READ.QUERY;
+}
+
+/** The offset behind a possibly compressed name, or -1. Pointers lead backwards, so that none loops. */
+function skipName(bytes: Uint8Array, start: number, from: number, end: number): number {
+  let at = from;
+  while (at < end) {
+    const size = bytes[at]!;
+    if (size === 0) return at + 1;
+    if (size >= 0xc0) {
+      if (at + 2 > end) return -1;
+      return start + (((size & 0x3f) << 8) | bytes[at + 1]!) < from ? at + 2 : -1;
+    }
+    if (size > 63) return -1;
+    at += size + 1;
+    if (at - from > 254) return -1;
+  }
+  return -1;
+}
+
+function skipRecord(bytes: Uint8Array, start: number, from: number, end: number): number {
+  const at = skipName(bytes, start, from, end);
+  if (at < 0 || at + 10 > end) return -1;
+  const next = at + 10 + ((bytes[at + 8]! << 8) | bytes[at + 9]!);
+  return next > end ? -1 : next;
+}
+
+function readAdditional(query: Query, from: number): number {
+  const { bytes, start, end } = query;
+  const next = skipRecord(bytes, start, from, end);
+  if (next < 0) return -1;
+  const at = skipName(bytes, start, from, end);
+  const type = (bytes[at]! << 8) | bytes[at + 1]!;
+  if (type !== RRTYPE.OPT) return next;
+  // One OPT RR, owned by the root (RFC 6891 section 6.1.1).
+  if (query.hasEdns || bytes[from] !== 0) return -1;
+  query.hasEdns = true;
+  query.udpSize = (bytes[at + 2]! << 8) | bytes[at + 3]!;
+  query.ednsVersion = bytes[at + 5]!;
+  query.dnssecOk = bytes[at + 6]! >= 0x80;
+  // Options of a version that nobody here knows may look different.
+  if (query.ednsVersion !== 0) return next;
+  return readOptions(query, at + 10, next) ? next : -1;
+}
+
+function readOptions(query: Query, from: number, end: number): boolean {
+  const { bytes } = query;
+  let at = from;
+  while (at < end) {
+    if (at + 4 > end) return false;
+    const code = (bytes[at]! << 8) | bytes[at + 1]!;
+    const length = (bytes[at + 2]! << 8) | bytes[at + 3]!;
+    at += 4;
+    if (at + length > end) return false;
+    if (code === EDNS_OPTION.COOKIE) {
+      // RFC 7873 section 5.2.2: a cookie of any other length is a format error.
+      if (length !== 8 && (length < 16 || length > 40)) return false;
+      if (query.cookieLength === 0) {
+        query.cookieLength = length;
+        for (let index = 0; index < length; index++) query.cookie[index] = bytes[at + index]!;
+      }
+    } else if (code === EDNS_OPTION.NSID) query.wantsNsid = true;
+    else if (code === EDNS_OPTION.TCP_KEEPALIVE) query.wantsKeepalive = true;
+    at += length;
+  }
+  return true;
+}

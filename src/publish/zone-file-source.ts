@@ -1,0 +1,96 @@
+/** Puts the zone of a zone file into the image. */
+
+import { RRTYPE } from "../dns/codes.ts";
+import { nameFromText, nameToText } from "../dns/name.ts";
+import { parseZoneFile } from "../dns/zone-file.ts";
+import { createNameKey, readNameKey } from "../image/name-key.ts";
+import { CONTROL } from "../image/shared.ts";
+import { activateZone, collect, deleteZone, type ImageWriter } from "../image/writer.ts";
+import { addRecord, finishZone, type Problem, startZone, type ZonePublisher } from "./zone-publisher.ts";
+
+export type ZoneFileResult = {
+  /** The zone's name with its trailing dot; undefined where the file has no usable SOA. */
+  readonly name: string | undefined;
+  readonly records: number;
+  /** Sorted by line. Where there is one, nothing was changed. */
+  readonly errors: readonly Problem[];
+  readonly warnings: readonly string[];
+  readonly serial: number;
+};
+
+type EarlyRecord = {
+  readonly owner: Uint8Array;
+  readonly type: number;
+  readonly ttl: number;
+  readonly rdata: Uint8Array;
+  readonly line: number;
+  readonly column: number;
+};
+
+/**
+ * Reads a zone file and lets its zone answer, in place of its former content if it was there: one store, at the end.
+ * `origin` completes relative names before the file's own `$ORIGIN`.
+ */
+export function publishZoneFile(writer: ImageWriter, text: Uint8Array, origin?: string): ZoneFileResult {
+  const base = origin === undefined ? undefined : nameFromText(origin);
+  if (base?.kind === "error") return failed([{ line: 1, column: 1, detail: `origin ${origin}: ${base.reason}` }]);
+  let publisher: ZonePublisher | undefined;
+  // A zone's name is its SOA's owner; records may stand before it.
+  const early: EarlyRecord[] = [];
+  const report = parseZoneFile(text, {
+    ...(base === undefined ? {} : { origin: base.name }),
+    onRecord(owner, ownerLength, type, ttl, rdata, rdataLength, line, column) {
+      if (publisher === undefined && type === RRTYPE.SOA) {
+        publisher = startZone(writer, owner.slice(0, ownerLength));
+        for (const record of early) addEarly(publisher, record);
+        early.length = 0;
+      }
+      if (publisher !== undefined) {
+        addRecord(publisher, owner, ownerLength, type, ttl, rdata, rdataLength, line, column);
+      } else {
+        early.push({ owner: owner.slice(0, ownerLength), type, ttl, rdata: rdata.slice(0, rdataLength), line, column });
+      }
+    },
+  });
+  if (publisher === undefined) return failed(report.errors);
+  publisher.problems.push(...report.errors);
+  const { ok, serial } = finishZone(publisher);
+  if (ok) activateZone(writer, publisher.zone, publisher.apex);
+  collect(writer);
+  return {
+    name: nameToText(report.origin!),
+    records: publisher.records,
+    errors: publisher.problems.sort((a, b) => a.line - b.line || a.column - b.column),
+    warnings: warningsOf(publisher, report),
+    serial,
+  };
+}
+
+function addEarly(publisher: ZonePublisher, record: EarlyRecord): void {
+  const { owner, type, ttl, rdata, line, column } = record;
+  addRecord(publisher, owner, owner.length, type, ttl, rdata, rdata.length, line, column);
+}
+
+function failed(errors: readonly Problem[]): ZoneFileResult {
+  return { name: undefined, records: 0, errors, warnings: [], serial: 0 };
+}
+
+function warningsOf(publisher: ZonePublisher, report: ReturnType<typeof parseZoneFile>): string[] {
+  const warnings = publisher.warnings.map(({ line, column, detail }) => `${line}:${column}: ${detail}`);
+  for (const { line, column, owner, type } of report.leftOut) {
+    warnings.push(`${line}:${column}: left out ${owner} ${type}: zones here do not hold this type`);
+  }
+  if (report.leftOutOmitted > 0) warnings.push(`left out ${report.leftOutOmitted} more records of such types`);
+  return warnings;
+}
+
+/** Ends a zone by its name. Returns false where there is no such zone. */
+export function removeZone(writer: ImageWriter, name: string): boolean {
+  const result = nameFromText(name);
+  if (result.kind === "error") return false;
+  const key = createNameKey();
+  readNameKey(key, result.name, 0, result.name.length, writer.view.control[CONTROL.HASH_SEED]!);
+  const removed = deleteZone(writer, key);
+  collect(writer);
+  return removed;
+}
