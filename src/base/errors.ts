@@ -17,8 +17,15 @@ export function errorText(thrown: unknown): string {
 }
 
 /**
- * A fault of the set-up that the operator can mend. The message is the one line shown; no stack goes with it.
+ * A fault of the set-up that the operator can mend. The message is one line and no stack goes with it; `details` are
+ * lines shown before it.
  */
 export class OperatorError extends Error {
   override readonly name = "OperatorError";
+  readonly details: readonly string[];
+
+  constructor(message: string, details: readonly string[] = []) {
+    super(message);
+    this.details = details;
+  }
 }

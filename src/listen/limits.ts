@@ -6,6 +6,8 @@ export const UDP_SLOT_BYTES = 4096;
 export const UDP_BATCH = 64;
 /** How long an answer thread may sit in the kernel before it looks at the STOP word. */
 export const UDP_WAIT_MS = 100;
+/** Batches that an answer thread still takes from a socket when it has been told to stop. */
+export const UDP_DRAIN_BATCHES = 64;
 /** Queue of each UDP socket in the kernel; bridges a pause of the thread. */
 export const UDP_SOCKET_BUFFER_BYTES = 4 * 2 ** 20;
 /** Datagrams whose answering failed that one thread reports a second; all of them are counted. */
@@ -30,8 +32,14 @@ export type StreamLimits = {
   readonly writeMs: number;
   /** Answers waiting for the client, in bytes, above which no more of its queries are read. */
   readonly maxQueuedBytes: number;
-  /** Answers made for one connection before the others get their turn. */
+  /** Queries of one connection answered before the others get their turn. */
   readonly maxBurst: number;
+  /** How often the times above are looked at. */
+  readonly sweepMs: number;
+  /** While the node stops: a connection idle for this time is closed, */
+  readonly drainIdleMs: number;
+  /** and after this time every one. */
+  readonly drainMs: number;
 };
 
 export const STREAM_LIMITS: StreamLimits = {
@@ -40,7 +48,13 @@ export const STREAM_LIMITS: StreamLimits = {
   idleMs: 10_000,
   messageMs: 5_000,
   lifetimeMs: 3_600_000,
-  writeMs: 5_000,
+  writeMs: 10_000,
   maxQueuedBytes: 128 * 1024,
   maxBurst: 100,
+  sweepMs: 250,
+  drainIdleMs: 200,
+  drainMs: 2_000,
 };
+
+/** The longest DNS message over a stream: its length has two bytes (RFC 1035 section 4.2.2). */
+export const STREAM_MESSAGE_BYTES = 65_535;

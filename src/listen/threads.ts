@@ -1,0 +1,31 @@
+/** What the supervisor and the listener threads say to each other. */
+import type { LogLine } from "../base/log.ts";
+import type { SharedImage } from "../image/shared.ts";
+import type { Address } from "./address.ts";
+
+/** A socket that a thread serves; without a descriptor the thread binds the address itself. */
+export type ThreadSocket = { readonly address: Address; readonly descriptor: number | undefined };
+
+/** What an answerer needs to know of the configuration. */
+export type AnswerOptions = {
+  readonly nodeId: string | undefined;
+  readonly maxUdpSize: number;
+  readonly tcpIdleSeconds: number;
+};
+
+/** `workerData` of a listener thread. `thread` is its place among the readers of the image. */
+export type ListenerThreadData = {
+  readonly shared: SharedImage;
+  readonly thread: number;
+  readonly sockets: readonly ThreadSocket[];
+  readonly options: AnswerOptions;
+};
+
+export type ListenerThreadMessage =
+  /** Loaded; serves when it is told to. */
+  | { readonly kind: "ready" }
+  | { readonly kind: "log"; readonly line: LogLine }
+  /** Answering this query threw. */
+  | { readonly kind: "failure"; readonly query: Uint8Array; readonly detail: string };
+
+export type SupervisorMessage = { readonly kind: "serve" } | { readonly kind: "stop" };

@@ -1,0 +1,67 @@
+/**
+ * UDP over Node's own sockets, where batched system calls are missing or unwanted: the same answers, one datagram at a
+ * time, on an event loop.
+ */
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { once } from "node:events";
+import type { Answerer } from "../answer/answerer.ts";
+import { ipFromText } from "../base/ip.ts";
+import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
+import { hostText } from "./address.ts";
+import { UDP_SLOT_BYTES, UDP_SOCKET_BUFFER_BYTES } from "./limits.ts";
+import { duplicateDescriptor, openLibc } from "./linux.ts";
+import type { ThreadSocket } from "./threads.ts";
+
+export type DgramService = {
+  readonly answerer: Answerer;
+  readonly counters: Float64Array;
+  readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
+};
+
+/** Binds and serves a socket until it is closed. A given descriptor is duplicated, so that closing leaves it open. */
+export async function serveDgram(service: DgramService, { address, descriptor }: ThreadSocket): Promise<Socket> {
+  const socket = createSocket({ type: address.bytes.length === 4 ? "udp4" : "udp6", ipv6Only: true });
+  const slot = new Uint8Array(UDP_SLOT_BYTES);
+  socket.on("message", (query, client) => answerDatagram(service, socket, slot, query, client));
+  socket.on("error", () => {
+    service.counters[COUNTER.RECEIVE_ERRORS]! += 1;
+  });
+  const libc = openLibc();
+  if (descriptor !== undefined && libc !== undefined) socket.bind({ fd: duplicateDescriptor(libc, descriptor) });
+  else socket.bind({ address: hostText(address), port: address.port, exclusive: true });
+  await once(socket, "listening");
+  socket.setRecvBufferSize(UDP_SOCKET_BUFFER_BYTES);
+  return socket;
+}
+
+function answerDatagram(
+  service: DgramService,
+  socket: Socket,
+  slot: Uint8Array,
+  query: Buffer,
+  client: RemoteInfo,
+): void {
+  const { answerer, counters } = service;
+  const begin = performance.now();
+  // A zone id behind the address says by which link it came, not who it is.
+  const address = ipFromText(client.address.split("%", 1)[0] ?? "");
+  if (address === undefined) return;
+  const received = Math.min(query.length, UDP_SLOT_BYTES);
+  slot.set(query.subarray(0, received));
+  let length = 0;
+  answerer.enter();
+  try {
+    length = answerer.answer(slot, 0, received, UDP_SLOT_BYTES, address, 0, address.length, TRANSPORT.UDP);
+  } catch (thrown) {
+    counters[COUNTER.FAILED]! += 1;
+    service.onFailure(query, thrown);
+  }
+  answerer.leave();
+  counters[COUNTER.BATCHES]! += 1;
+  observeLatency(counters, (performance.now() - begin) / 1000, 1);
+  if (length === 0) return;
+  // The socket sends later where the kernel is busy, so the answer needs memory of its own.
+  socket.send(Buffer.from(slot.subarray(0, length)), client.port, client.address, (error) => {
+    if (error !== null) counters[COUNTER.DROPPED]! += 1;
+  });
+}

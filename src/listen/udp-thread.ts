@@ -1,0 +1,29 @@
+import type { MessagePort } from "node:worker_threads";
+import { createAnswerer } from "../answer/answerer.ts";
+import { threadCounters } from "../image/counters.ts";
+import { createFailureReporter } from "./failure-reports.ts";
+import { createBatch, createPollSet, openLibc } from "./linux.ts";
+import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage } from "./threads.ts";
+import { runBatchLoop } from "./udp-batch.ts";
+
+/** An answer thread: loads, says so, serves its sockets from "serve" until the image's STOP word is set. */
+export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAnswerer = createAnswerer): void {
+  const { shared, thread, options } = data;
+  const libc = openLibc();
+  if (libc === undefined) throw new Error("the batched UDP listener needs Linux and koffi");
+  const sockets = data.sockets.map(({ address, descriptor }) => ({ address, descriptor: descriptor ?? -1 }));
+  const loop = {
+    batches: sockets.map(({ address, descriptor }) => createBatch(libc, descriptor, address)),
+    pollSet: createPollSet(
+      libc,
+      sockets.map(({ descriptor }) => descriptor),
+    ),
+    answerer: makeAnswerer(shared, { thread, ...options }),
+    counters: threadCounters(shared, thread),
+    control: new Int32Array(shared.control),
+    onFailure: createFailureReporter(port),
+  };
+  port.once("message", (_: SupervisorMessage) => runBatchLoop(loop));
+  const ready: ListenerThreadMessage = { kind: "ready" };
+  port.postMessage(ready);
+}

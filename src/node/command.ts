@@ -1,0 +1,85 @@
+/** From arguments and environment to a running process: what it prints, how it takes signals, how it ends. */
+import { readFileSync } from "node:fs";
+import { errorText, OperatorError } from "../base/errors.ts";
+import { type Log, openLog } from "../base/log.ts";
+import { addressToText, hostText, isWildcard } from "../listen/address.ts";
+import { commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
+import { type Config, configFromEnvironment } from "./config.ts";
+import { servedFields } from "./control-thread.ts";
+import { type RunningNode, startNode, THREAD_ENTRIES } from "./node.ts";
+
+const STDERR = 2;
+
+/** Does what the arguments say. A fault that the operator can mend ends in one line on stderr and exit code 1. */
+export async function runCommand(
+  words: readonly string[],
+  environment: NodeJS.ProcessEnv,
+  entries = THREAD_ENTRIES,
+): Promise<void> {
+  try {
+    const command = commandFromArguments(words);
+    if (command.kind === "help") process.stdout.write(helpText());
+    else if (command.kind === "version") process.stdout.write(`signpost ${packageVersion()}\n`);
+    else await serve(configFromEnvironment(environment), command.zones, environment, entries);
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    process.stderr.write([...error.details, `signpost: ${error.message}`, ""].join("\n"));
+    process.exitCode = 1;
+  }
+}
+
+async function serve(
+  config: Config,
+  zones: readonly ZoneArgument[],
+  environment: NodeJS.ProcessEnv,
+  entries: typeof THREAD_ENTRIES,
+): Promise<void> {
+  const isText = config.log.format === "text" || (config.log.format === "auto" && process.stderr.isTTY === true);
+  const { log, flush } = openLog(STDERR, config.log.level, isText ? "text" : "json");
+  process.on("exit", flush);
+  let node: RunningNode | undefined;
+  let signals = 0;
+  const end = (signal: NodeJS.Signals) => {
+    signals += 1;
+    // Before the start is done there is nothing to drain; the second signal means now.
+    if (node === undefined || signals > 1) process.exit(signals > 1 ? 1 : 0);
+    log("info", `${signal}: stopping`);
+    void node.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log("error", `stopping failed: ${errorText(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on("SIGTERM", end);
+  process.on("SIGINT", end);
+  process.on("SIGHUP", () => node?.reload());
+  node = await startNode({ config, zones, version: packageVersion(), log, environment, entries });
+  announce(node, log);
+}
+
+/** What listens where, what is served, and how to try it. */
+function announce(node: RunningNode, log: Log): void {
+  for (const { address } of node.listeners) log("info", `DNS on ${addressToText(address)}, UDP and TCP`);
+  log("info", `health and metrics on http://${addressToText(node.management)}`);
+  for (const zone of node.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
+  if (node.served.length === 0) log("warn", "no zone is served; name zone files with --zone FILE");
+  if (node.udp === "dgram" && node.listeners.some(({ address }) => isWildcard(address.bytes))) {
+    log("warn", "without batched system calls, answers from a wildcard address may leave from another one");
+  }
+  const [listener] = node.listeners;
+  const [zone] = node.served;
+  if (listener === undefined || zone === undefined) return;
+  const { address } = listener;
+  const loopback = address.bytes.length === 4 ? "127.0.0.1" : "::1";
+  const host = isWildcard(address.bytes) ? loopback : hostText(address);
+  log("info", `try: dig @${host} -p ${address.port} ${zone.name} SOA`);
+}
+
+function packageVersion(): string {
+  const { version }: { version: string } = JSON.parse(
+    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
+  );
+  return version;
+}

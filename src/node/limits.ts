@@ -1,0 +1,23 @@
+/** Every limit of the running node, named once. */
+
+/** From the signal to the end of the process, whatever still runs. */
+export const STOP_DEADLINE_MS = 4_500;
+/** Heap of the control thread; what it exceeds ends that thread only. */
+export const CONTROL_HEAP_MB = 1_024;
+/** Heap of a listener thread: it needs next to nothing. */
+export const LISTENER_HEAP_MB = 256;
+
+/** A thread that lived this long was healthy: its death is answered at once, as a first one. */
+export const HEALTHY_AFTER_MS = 30_000;
+/** Pause before the second replacement; it doubles with every further one up to the longest. */
+export const FIRST_PAUSE_MS = 100;
+export const LONGEST_PAUSE_MS = 10_000;
+
+/** The management listener serves a few small answers to a few known clients. */
+export const MANAGEMENT_CONNECTIONS = 64;
+export const MANAGEMENT_HEADER_BYTES = 8_192;
+export const MANAGEMENT_REQUEST_MS = 5_000;
+export const MANAGEMENT_REQUESTS_PER_CONNECTION = 1_000;
+
+/** Faults of one zone file that are printed; the rest is counted. */
+export const ZONE_FAULTS_SHOWN = 100;

@@ -1,0 +1,258 @@
+/**
+ * The composition root. The supervisor that runs here owns the lock on the data directory, every socket and every
+ * shared buffer; it starts the threads, replaces one that dies, and ends them in order.
+ */
+import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
+import { OperatorError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { CONTROL, createSharedImage, EPOCH_STRIDE, EPOCHS_AT, MAX_THREADS, type SharedImage } from "../image/shared.ts";
+import { type Address, addressToText } from "../listen/address.ts";
+import { takeInheritedSockets } from "../listen/inherited.ts";
+import { STREAM_LIMITS } from "../listen/limits.ts";
+import { type Libc, openLibc } from "../listen/linux.ts";
+import { closeListeners, type Listener, openListeners } from "../listen/sockets.ts";
+import { probeListeners } from "../listen/sockets-portable.ts";
+import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "../listen/threads.ts";
+import type { ZoneArgument } from "./arguments.ts";
+import type { Config } from "./config.ts";
+import type { ControlCommand, ControlData, ControlMessage } from "./control-thread.ts";
+import { renewCookieSecrets } from "./cookie-secret.ts";
+import { openDataDirectory } from "./data-directory.ts";
+import { CONTROL_HEAP_MB, LISTENER_HEAP_MB, STOP_DEADLINE_MS } from "./limits.ts";
+import { countRestart, createNodeStatus, type NodeStatus, setRunning, setStopping } from "./status.ts";
+import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
+import type { ServedZone } from "./zone-files.ts";
+
+/** The modules that the threads run. */
+export type ThreadEntries = { readonly control: URL; readonly batch: URL; readonly dgram: URL; readonly stream: URL };
+
+export const THREAD_ENTRIES: ThreadEntries = {
+  control: new URL("./control-entry.ts", import.meta.url),
+  batch: new URL("../listen/udp-entry.ts", import.meta.url),
+  dgram: new URL("../listen/dgram-entry.ts", import.meta.url),
+  stream: new URL("../listen/stream-entry.ts", import.meta.url),
+};
+
+export type NodeOptions = {
+  readonly config: Config;
+  readonly zones: readonly ZoneArgument[];
+  readonly version: string;
+  readonly log: Log;
+  /** LISTEN_FDS and its companions are taken out of it. */
+  readonly environment: NodeJS.ProcessEnv;
+  readonly entries: ThreadEntries;
+};
+
+export type RunningNode = {
+  readonly listeners: readonly Listener[];
+  readonly management: Address;
+  readonly served: readonly ServedZone[];
+  readonly udp: "batch" | "dgram";
+  readonly answerThreads: number;
+  /** Reads the zone files again. */
+  readonly reload: () => void;
+  /** Answers what is under way, ends every thread and gives up sockets and lock, within STOP_DEADLINE_MS. */
+  readonly stop: () => Promise<void>;
+};
+
+/** What every thread of the node is built from. */
+type Frame = NodeOptions & { readonly shared: SharedImage; readonly status: NodeStatus };
+
+/** Starts a node; it serves when this returns. Throws OperatorError, with everything undone. */
+export async function startNode(options: NodeOptions): Promise<RunningNode> {
+  const { config, log } = options;
+  await using undo = new AsyncDisposableStack();
+  const libc = openLibc();
+  const udp = udpMode(config, libc);
+  const answerThreads = answerThreadCount(config, libc);
+  const data = openDataDirectory(config.node.dataDir, libc);
+  undo.defer(data.release);
+  const listeners = await openSockets(libc, options, answerThreads);
+  if (libc !== undefined) undo.defer(() => closeListeners(libc, listeners));
+
+  const shared = createSharedImage(randomBytes(4).readInt32LE());
+  undo.use(renewCookieSecrets(shared, data.key));
+  const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
+  const status = createNodeStatus(["control", "stream", ...answerNames]);
+  const frame: Frame = { ...options, shared, status };
+
+  const control = await startControl(frame);
+  undo.defer(() => control.thread.terminate());
+  const threads = await startListeners(frame, udp, listeners, answerNames);
+  const kept = undo.move();
+  return {
+    listeners,
+    management: control.management,
+    served: control.served,
+    udp,
+    answerThreads,
+    reload: () => control.thread.post({ kind: "reload" }),
+    stop: async () => {
+      setStopping(status);
+      await endThreads(frame, threads, control.thread);
+      await kept.disposeAsync();
+      log("info", "stopped");
+    },
+  };
+}
+
+function udpMode(config: Config, libc: Libc | undefined): "batch" | "dgram" {
+  if (config.dns.udp === "batch" && libc === undefined) {
+    throw new OperatorError("SVC_DNS_UDP is batch, which needs Linux on x64 or arm64 and the koffi package");
+  }
+  return config.dns.udp === "dgram" || libc === undefined ? "dgram" : "batch";
+}
+
+/** Without descriptors to hand over only one thread can have an address. */
+function answerThreadCount(config: Config, libc: Libc | undefined): number {
+  if (libc === undefined) return 1;
+  return Math.min(config.dns.threads || availableParallelism(), MAX_THREADS - 1);
+}
+
+async function openSockets(
+  libc: Libc | undefined,
+  { config, environment, log }: NodeOptions,
+  threads: number,
+): Promise<readonly Listener[]> {
+  if (libc === undefined) return await probeListeners(config.dns.listen);
+  const { sockets, unusable } = takeInheritedSockets(libc, environment, process.pid);
+  const listeners = openListeners(libc, config.dns.listen, threads, sockets);
+  for (const name of unusable) log("warn", `inherited descriptor ${name} is no UDP or listening TCP socket`);
+  const used = listeners.flatMap(({ udp, tcp }) => [...udp, tcp]);
+  for (const { descriptor, name, kind, address } of sockets) {
+    const where = `${addressToText(address)} (${kind.toUpperCase()})`;
+    if (used.includes(descriptor)) log("info", `took over the inherited socket ${name} on ${where}`);
+    else log("warn", `inherited socket ${name} on ${where} matches no address of SVC_DNS_LISTEN`);
+  }
+  return listeners;
+}
+
+type RunningControl = {
+  readonly thread: SupervisedThread<ControlCommand>;
+  readonly management: Address;
+  readonly served: readonly ServedZone[];
+};
+
+/** Starts `control` and waits until it has published the zones. */
+function startControl(frame: Frame): Promise<RunningControl> {
+  const { config, zones, version, log, shared, status } = frame;
+  return new Promise((resolve, reject) => {
+    let started: RunningControl | undefined;
+    const fail = (error: Error) => void thread.terminate().then(() => reject(error));
+    const thread = superviseThread<ControlMessage, ControlCommand>({
+      name: "control",
+      entry: frame.entries.control,
+      log,
+      workerOptions: () => {
+        const management = started?.management ?? config.management.listen;
+        const workerData: ControlData = { shared, status, zones, management, version, isFirst: started === undefined };
+        return { workerData, resourceLimits: { maxOldGenerationSizeMb: CONTROL_HEAP_MB } };
+      },
+      onMessage: (message) => {
+        if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
+        if (message.kind === "refused") return fail(new OperatorError(message.summary, message.faults));
+        setRunning(status, "control", true);
+        if (started !== undefined) return;
+        started = { thread, management: message.management, served: message.served };
+        resolve(started);
+      },
+      onDeath: () => {
+        setRunning(status, "control", false);
+        countRestart(status, "control");
+        if (started === undefined) fail(new OperatorError("the zones could not be loaded: the control thread failed"));
+      },
+    });
+  });
+}
+
+type ListenerThread = SupervisedThread<SupervisorMessage>;
+
+async function startListeners(
+  frame: Frame,
+  udp: "batch" | "dgram",
+  listeners: readonly Listener[],
+  answerNames: readonly string[],
+): Promise<readonly ListenerThread[]> {
+  const answering = answerNames.map((name, thread) => {
+    const sockets = listeners.map((one) => ({ address: one.address, descriptor: one.udp[thread % one.udp.length] }));
+    return startListener(frame, name, frame.entries[udp], thread, sockets);
+  });
+  const tcp = listeners.map((one) => ({ address: one.address, descriptor: one.tcp }));
+  const stream = startListener(frame, "stream", frame.entries.stream, answerNames.length, tcp);
+  return await Promise.all([...answering, stream]);
+}
+
+/** Starts a listener thread and waits until it is ready for the first time. */
+function startListener(
+  frame: Frame,
+  name: string,
+  entry: URL,
+  thread: number,
+  sockets: readonly ThreadSocket[],
+): Promise<ListenerThread> {
+  const { config, log, shared, status } = frame;
+  const workerData: ListenerThreadData = {
+    shared,
+    thread,
+    sockets,
+    options: {
+      nodeId: config.node.id,
+      maxUdpSize: config.dns.maxUdpSize,
+      tcpIdleSeconds: STREAM_LIMITS.idleMs / 1000,
+    },
+  };
+  return new Promise((resolve) => {
+    const supervised: ListenerThread = superviseThread<ListenerThreadMessage, SupervisorMessage>({
+      name,
+      entry,
+      log,
+      workerOptions: () => ({ workerData, resourceLimits: { maxOldGenerationSizeMb: LISTENER_HEAP_MB } }),
+      onMessage: (message) => {
+        switch (message.kind) {
+          case "ready":
+            supervised.post({ kind: "serve" });
+            setRunning(status, name, true);
+            return resolve(supervised);
+          case "log":
+            return log(message.line.level, message.line.message, message.line.fields);
+          case "failure":
+            return log("error", `answering a query failed: ${message.detail}`, {
+              thread: name,
+              query: Buffer.from(message.query).toString("hex"),
+            });
+        }
+      },
+      onDeath: () => {
+        setRunning(status, name, false);
+        countRestart(status, name);
+        // Nothing of the dead thread reads the image any more; its epoch would keep freed blocks for ever.
+        Atomics.store(new Int32Array(shared.control), EPOCHS_AT + thread * EPOCH_STRIDE, 0);
+      },
+    });
+  });
+}
+
+/** Listeners first, so that readiness and metrics can be read to the end. What does not end in time is ended. */
+async function endThreads(
+  frame: Frame,
+  listeners: readonly ListenerThread[],
+  control: SupervisedThread<ControlCommand>,
+): Promise<void> {
+  const end = async () => {
+    const ended = listeners.map((thread) => thread.ended());
+    Atomics.store(new Int32Array(frame.shared.control), CONTROL.STOP, 1);
+    for (const thread of listeners) thread.post({ kind: "stop" });
+    await Promise.all(ended);
+    const controlEnded = control.ended();
+    control.post({ kind: "stop" });
+    await controlEnded;
+  };
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, STOP_DEADLINE_MS);
+  });
+  await Promise.race([end(), deadline]);
+  clearTimeout(timer);
+  await Promise.all([...listeners, control].map((thread) => thread.terminate()));
+}

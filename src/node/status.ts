@@ -1,0 +1,66 @@
+/**
+ * What the supervisor and `control` tell each other without a message: which threads run and how often each was
+ * replaced. Writer of the thread words and of STOPPING: the supervisor. Writer of ZONES_SERVED: `control`.
+ */
+export type NodeStatus = {
+  readonly words: SharedArrayBuffer;
+  /** Names of the threads; a thread's words lie at its index. */
+  readonly threads: readonly string[];
+};
+
+const STOPPING = 0;
+const ZONES_SERVED = 1;
+const THREADS_AT = 2;
+const THREAD_WORDS = 2;
+const RUNNING = 0;
+const RESTARTS = 1;
+
+export function createNodeStatus(threads: readonly string[]): NodeStatus {
+  return { words: new SharedArrayBuffer((THREADS_AT + threads.length * THREAD_WORDS) * 4), threads };
+}
+
+function store(status: NodeStatus, word: number, value: number): void {
+  Atomics.store(new Int32Array(status.words), word, value);
+}
+
+function load(status: NodeStatus, word: number): number {
+  return Atomics.load(new Int32Array(status.words), word);
+}
+
+function threadWord(status: NodeStatus, thread: string, word: number): number {
+  const index = status.threads.indexOf(thread);
+  if (index < 0) throw new Error(`no thread is named ${thread}`);
+  return THREADS_AT + index * THREAD_WORDS + word;
+}
+
+export function setStopping(status: NodeStatus): void {
+  store(status, STOPPING, 1);
+}
+
+export function isStopping(status: NodeStatus): boolean {
+  return load(status, STOPPING) !== 0;
+}
+
+export function setZonesServed(status: NodeStatus, served: boolean): void {
+  store(status, ZONES_SERVED, served ? 1 : 0);
+}
+
+export function areZonesServed(status: NodeStatus): boolean {
+  return load(status, ZONES_SERVED) !== 0;
+}
+
+export function setRunning(status: NodeStatus, thread: string, running: boolean): void {
+  store(status, threadWord(status, thread, RUNNING), running ? 1 : 0);
+}
+
+export function isRunning(status: NodeStatus, thread: string): boolean {
+  return load(status, threadWord(status, thread, RUNNING)) !== 0;
+}
+
+export function countRestart(status: NodeStatus, thread: string): void {
+  Atomics.add(new Int32Array(status.words), threadWord(status, thread, RESTARTS), 1);
+}
+
+export function restartsOf(status: NodeStatus, thread: string): number {
+  return load(status, threadWord(status, thread, RESTARTS));
+}
