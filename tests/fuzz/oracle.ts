@@ -5,6 +5,9 @@ export type Transport = "udp" | "tcp";
 
 const RCODE = { NOERROR: 0, FORMERR: 1, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5, NOTAUTH: 9, BADVERS: 16 } as const;
 const TYPE_SOA = 6;
+const TYPE_ANY = 255;
+const CLASS_CHAOS = 3;
+const CLASS_ANY = 255;
 
 /** What the server sends over UDP at most, whatever a client offers (dns.max_udp_size). */
 const UDP_SIZE_MAX = 1232;
@@ -17,10 +20,11 @@ function isMetaType(type: number): boolean {
 
 function allowedForQuery({ type, class: number, edns }: Packet & { kind: "query" }): readonly number[] {
   if (edns !== undefined && edns.version !== 0) return [RCODE.BADVERS];
-  if (number === 3) return [RCODE.NOERROR, RCODE.REFUSED];
-  if (number !== 1 && number !== 255) return [RCODE.FORMERR, RCODE.NOTIMP, RCODE.REFUSED];
-  const data = [RCODE.NOERROR, RCODE.NXDOMAIN, RCODE.REFUSED];
-  return isMetaType(type) && type !== 255 ? [...data, RCODE.FORMERR, RCODE.NOTIMP] : data;
+  const refusals = [RCODE.FORMERR, RCODE.NOTIMP, RCODE.REFUSED];
+  if (number !== 1 && number !== CLASS_CHAOS && number !== CLASS_ANY) return refusals;
+  if (isMetaType(type) && type !== TYPE_ANY) return [RCODE.NOERROR, RCODE.NXDOMAIN, ...refusals];
+  if (number === CLASS_CHAOS) return [RCODE.NOERROR, RCODE.REFUSED];
+  return [RCODE.NOERROR, RCODE.NXDOMAIN, RCODE.REFUSED];
 }
 
 /** Rcodes that may answer a packet; SERVFAIL is never among them, since nothing a client sends can make us fail. */
@@ -72,7 +76,8 @@ function queryFault(
   const authoritative = (message.flags & 0x0400) !== 0;
   const truncated = (message.flags & 0x0200) !== 0;
   if (message.rcode === RCODE.NXDOMAIN && !truncated) {
-    if (!authoritative && message.answer.length === 0) return "NXDOMAIN without AA";
+    // Class ANY is answered as IN, but nobody has authority over it (RFC 1035 section 6.2 has it that way).
+    if (!authoritative && packet.class !== CLASS_ANY && message.answer.length === 0) return "NXDOMAIN without AA";
     if (!message.authority.some(({ type }) => type === TYPE_SOA)) return "NXDOMAIN without SOA";
   }
   return undefined;

@@ -1,0 +1,34 @@
+/**
+ * `node tests/fuzz/main.ts [--packets N] [--seed N]`: mutated packets against the answerer, each response held against
+ * the oracle. Exit code 1 at the first wrong one, with the packet that shows it and the seed that makes it again.
+ */
+import { parseArgs } from "node:util";
+import { runCampaign } from "./campaign.ts";
+
+const { values } = parseArgs({
+  options: { packets: { type: "string", default: "10000000" }, seed: { type: "string", default: "1" } },
+});
+const [packets, seed] = [Number(values.packets), Number(values.seed)];
+if (!Number.isInteger(packets) || packets < 1 || !Number.isInteger(seed)) {
+  console.error("usage: node tests/fuzz/main.ts [--packets N] [--seed N]");
+  process.exit(1);
+}
+
+const table = (counts: ReadonlyMap<string | number, number>): string =>
+  [...counts].map(([key, value]) => `${key} ${value.toLocaleString("en")}`).join(", ");
+
+const startedAt = performance.now();
+try {
+  const campaign = runCampaign({
+    packets,
+    seed,
+    onProgress: (sent) => console.error(`${sent.toLocaleString("en")} packets`),
+  });
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);
+  console.log(`${campaign.packets.toLocaleString("en")} packets in ${seconds} s, seed ${seed}: all answered rightly`);
+  console.log(`packets: ${table(campaign.kinds)}`);
+  console.log(`rcodes: ${table(campaign.rcodes)}`);
+} catch (error) {
+  console.error(`seed ${seed}: ${error instanceof Error ? error.message : String(error)}`);
+  process.exitCode = 1;
+}
