@@ -284,6 +284,12 @@ test("TXT holds up to 65,535 bytes of rdata", () => {
   assert.match(errorsOf(tooLong.report)[0] ?? "", /rdata longer than 65535/);
 });
 
+test("one record cannot take memory without end", () => {
+  const { records, report } = body(`a TXT (${" x".repeat(140_000)}\n)\nb A 10.0.0.1\n`);
+  assert.match(errorsOf(report)[0] ?? "", /^4:\d+ too many words for one record/);
+  assert.deepEqual(records, ["b.example.test. 300 A 10.0.0.1"]);
+});
+
 test("any bytes give records and errors, never a throw", () => {
   const word = fc.constantFrom(
     "a",

@@ -41,6 +41,8 @@ const NUL = 8;
 const LF = 0x0a;
 const CR = 0x0d;
 const TOKENS_AT_START = 64;
+/** Above what any record needs: generic rdata of 65,535 bytes with each hexadecimal digit on its own. */
+const TOKENS_MAX = 131_072 + 16;
 
 const KIND = new Uint8Array(256);
 KIND[0x20] = SPACE;
@@ -110,6 +112,7 @@ function readLogicalLine(tokens: ZoneTokens): number {
       at++;
     } else if (kind === PLAIN || kind === BACKSLASH) {
       const end = endOfWord(text, at, length);
+      if (tokens.count === TOKENS_MAX) return failLine(tokens, at, "too many words for one record");
       addToken(tokens, at, end, 0);
       at = end;
     } else if (kind === NEWLINE) {
@@ -123,6 +126,7 @@ function readLogicalLine(tokens: ZoneTokens): number {
     } else if (kind === QUOTE) {
       const end = endOfQuoted(text, at + 1, length);
       if (end < 0) return failLine(tokens, at, "the quoted text does not end on its line");
+      if (tokens.count === TOKENS_MAX) return failLine(tokens, at, "too many words for one record");
       addToken(tokens, at + 1, end, 1);
       at = end + 1;
     } else if (kind === OPEN) {
