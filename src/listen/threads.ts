@@ -1,4 +1,5 @@
 /** What the supervisor and the listener threads say to each other. */
+import type { AnswererOptions } from "../answer/answerer.ts";
 import type { LogLine } from "../base/log.ts";
 import type { SharedImage } from "../image/shared.ts";
 import type { Address } from "./address.ts";
@@ -7,11 +8,7 @@ import type { Address } from "./address.ts";
 export type ThreadSocket = { readonly address: Address; readonly descriptor: number | undefined };
 
 /** What an answerer needs to know of the configuration. */
-export type AnswerOptions = {
-  readonly nodeId: string | undefined;
-  readonly maxUdpSize: number;
-  readonly tcpIdleSeconds: number;
-};
+export type AnswerOptions = Pick<AnswererOptions, "nodeId" | "maxUdpSize" | "tcpIdleSeconds">;
 
 /** `workerData` of a listener thread. `thread` is its place among the readers of the image. */
 export type ListenerThreadData = {

@@ -47,6 +47,8 @@ export function environmentName(setting: string): string {
 /** One thread is kept for TCP. */
 const MOST_ANSWER_THREADS = MAX_THREADS - 1;
 const LEAST_UDP_SIZE = 512;
+/** It goes into NSID options and TXT answers beside everything else that an answer has. */
+const LONGEST_NODE_ID_BYTES = 63;
 
 /** Reads the settings. Throws OperatorError for an unknown name or an unusable value. */
 export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
@@ -86,9 +88,10 @@ function parseText(text: string, name: string): string {
   return text;
 }
 
-/** RFC 1035 section 3.3: a character-string holds 255 bytes. */
 function parseNodeId(text: string, name: string): string | undefined {
-  if (Buffer.byteLength(text) > 255) throw new OperatorError(`${name} is longer than 255 bytes`);
+  if (Buffer.byteLength(text) > LONGEST_NODE_ID_BYTES) {
+    throw new OperatorError(`${name} is longer than ${LONGEST_NODE_ID_BYTES} bytes`);
+  }
   return text === "" ? undefined : text;
 }
 

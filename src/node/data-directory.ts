@@ -1,6 +1,16 @@
 import { randomBytes } from "node:crypto";
-import { closeSync, linkSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  closeSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { errorCode, errorText, OperatorError } from "../base/errors.ts";
 import { type Libc, lockFile } from "../listen/linux.ts";
 
@@ -20,7 +30,7 @@ export type DataDirectory = {
  */
 export function openDataDirectory(path: string, libc: Libc | undefined): DataDirectory {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 });
+    makeDirectory(resolve(path));
   } catch (error) {
     throw new OperatorError(`cannot make the data directory ${path}: ${errorText(error)}`);
   }
@@ -31,6 +41,16 @@ export function openDataDirectory(path: string, libc: Libc | undefined): DataDir
     release();
     throw error;
   }
+}
+
+/** Step by step: `mkdirSync` with `recursive` never returns where the kernel lets nobody make a directory (/proc). */
+function makeDirectory(path: string): void {
+  if (existsSync(path)) {
+    if (!statSync(path).isDirectory()) throw new Error("it is not a directory");
+    return;
+  }
+  if (!existsSync(dirname(path))) makeDirectory(dirname(path));
+  mkdirSync(path, { mode: 0o700 });
 }
 
 function lockDirectory(path: string, libc: Libc | undefined): () => void {
