@@ -1,6 +1,6 @@
 /** EDNS(0): the OPT pseudo-record and its options (RFC 6891), and the text of extended errors (RFC 8914). */
 
-import { EDNS_OPTION } from "./codes.ts";
+import { EDNS_OPTION, RRTYPE } from "./codes.ts";
 import { openReader, type Reader, readBytes, readUint16 } from "./reader.ts";
 import { type Writer, writeBytes, writeUint8, writeUint16 } from "./writer.ts";
 
@@ -17,7 +17,6 @@ export type Edns = {
 
 export type ExtendedError = { readonly code: number; readonly text: string };
 
-const OPT_TYPE = 41;
 const DNSSEC_OK = 0x8000;
 const OPT_FIXED_BYTES = 11;
 const OPTION_HEADER_BYTES = 4;
@@ -59,7 +58,7 @@ export function ednsBytes(edns: Edns): number {
 /** Writes the OPT record; `rcode` is the whole RCODE, of which its upper eight bits go here. */
 export function writeEdns(writer: Writer, edns: Edns, rcode: number): void {
   writeUint8(writer, 0);
-  writeUint16(writer, OPT_TYPE);
+  writeUint16(writer, RRTYPE.OPT);
   writeUint16(writer, edns.udpSize);
   writeUint8(writer, rcode >> 4);
   writeUint8(writer, edns.version);

@@ -284,9 +284,22 @@ test("TXT holds up to 65,535 bytes of rdata", () => {
   assert.match(errorsOf(tooLong.report)[0] ?? "", /rdata longer than 65535/);
 });
 
+test("a parenthesis left open costs its own line only", () => {
+  const { records, report } = body('a TXT (x\nb A 10.0.0.1\n A 10.0.0.2\nc TXT ("x)\nd A 10.0.0.3\n');
+  assert.deepEqual(records, [
+    "b.example.test. 300 A 10.0.0.1",
+    "b.example.test. 300 A 10.0.0.2",
+    "d.example.test. 300 A 10.0.0.3",
+  ]);
+  assert.deepEqual(
+    report.errors.map((error) => error.line),
+    [4, 7],
+  );
+});
+
 test("one record cannot take memory without end", () => {
   const { records, report } = body(`a TXT (${" x".repeat(140_000)}\n)\nb A 10.0.0.1\n`);
-  assert.match(errorsOf(report)[0] ?? "", /^4:\d+ too many words for one record/);
+  assert.match(errorsOf(report)[0] ?? "", /^4:7 the parenthesis is not closed: line 4: too many words for one record/);
   assert.deepEqual(records, ["b.example.test. 300 A 10.0.0.1"]);
 });
 

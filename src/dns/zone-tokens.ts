@@ -21,6 +21,10 @@ export type ZoneTokens = {
   lineStarts: Int32Array;
   /** The entry starts in the first column, so its first token is an owner or a directive. */
   hasOwner: boolean;
+  /** The parenthesis that is open, or -1, and its line. */
+  openAt: number;
+  openLine: number;
+  openLineStart: number;
   /** Why the last entry is ENTRY.FAULT, and where. */
   fault: string;
   faultAt: number;
@@ -38,6 +42,7 @@ const QUOTE = 6;
 const BACKSLASH = 7;
 const NUL = 8;
 
+const TOO_MANY = "too many words for one record";
 const LF = 0x0a;
 const CR = 0x0d;
 const TOKENS_AT_START = 64;
@@ -71,6 +76,9 @@ export function openZoneTokens(text: Uint8Array): ZoneTokens {
     lines: new Int32Array(TOKENS_AT_START),
     lineStarts: new Int32Array(TOKENS_AT_START),
     hasOwner: false,
+    openAt: -1,
+    openLine: 1,
+    openLineStart: start,
     fault: "",
     faultAt: start,
     faultLine: 1,
@@ -101,10 +109,8 @@ function readLogicalLine(tokens: ZoneTokens): number {
   const { text } = tokens;
   const length = text.length;
   let at = tokens.position;
-  let openAt = -1;
-  let openLine = 0;
-  let openLineStart = 0;
   tokens.count = 0;
+  tokens.openAt = -1;
   tokens.hasOwner = KIND[text[at]!] !== SPACE;
   while (at < length) {
     const kind = KIND[text[at]!]!;
@@ -112,12 +118,11 @@ function readLogicalLine(tokens: ZoneTokens): number {
       at++;
     } else if (kind === PLAIN || kind === BACKSLASH) {
       const end = endOfWord(text, at, length);
-      if (tokens.count === TOKENS_MAX) return failLine(tokens, at, "too many words for one record");
-      addToken(tokens, at, end, 0);
+      if (!addToken(tokens, at, end, 0)) return failEntry(tokens, at, TOO_MANY);
       at = end;
     } else if (kind === NEWLINE) {
       at = passNewline(tokens, at);
-      if (openAt < 0) {
+      if (tokens.openAt < 0) {
         tokens.position = at;
         return ENTRY.TOKENS;
       }
@@ -125,26 +130,25 @@ function readLogicalLine(tokens: ZoneTokens): number {
       while (at < length && KIND[text[at]!] !== NEWLINE) at++;
     } else if (kind === QUOTE) {
       const end = endOfQuoted(text, at + 1, length);
-      if (end < 0) return failLine(tokens, at, "the quoted text does not end on its line");
-      if (tokens.count === TOKENS_MAX) return failLine(tokens, at, "too many words for one record");
-      addToken(tokens, at + 1, end, 1);
+      if (end < 0) return failEntry(tokens, at, "the quoted text does not end on its line");
+      if (!addToken(tokens, at + 1, end, 1)) return failEntry(tokens, at, TOO_MANY);
       at = end + 1;
     } else if (kind === OPEN) {
-      // Nesting says nothing more than one pair does, and its refusal ends the reach of a parenthesis left open here.
-      if (openAt >= 0) return failAtParenthesis(tokens, openAt, openLine, openLineStart);
-      openAt = at;
-      openLine = tokens.line;
-      openLineStart = tokens.lineStart;
+      // Nesting says nothing more than one pair does, and its refusal ends the reach of a parenthesis left open.
+      if (tokens.openAt >= 0) return failEntry(tokens, at, "a parenthesis inside of another");
+      tokens.openAt = at;
+      tokens.openLine = tokens.line;
+      tokens.openLineStart = tokens.lineStart;
       at++;
     } else if (kind === CLOSE) {
-      if (openAt < 0) return failLine(tokens, at, "closing parenthesis without an opening one");
-      openAt = -1;
+      if (tokens.openAt < 0) return failEntry(tokens, at, "closing parenthesis without an opening one");
+      tokens.openAt = -1;
       at++;
     } else {
-      return failLine(tokens, at, "NUL byte");
+      return failEntry(tokens, at, "NUL byte");
     }
   }
-  if (openAt >= 0) return failAtParenthesis(tokens, openAt, openLine, openLineStart);
+  if (tokens.openAt >= 0) return failEntry(tokens, at, "the end of the text");
   tokens.position = at;
   return ENTRY.TOKENS;
 }
@@ -185,8 +189,10 @@ function passNewline(tokens: ZoneTokens, at: number): number {
   return next;
 }
 
-function addToken(tokens: ZoneTokens, start: number, end: number, quoted: number): void {
+/** False where the entry has as many tokens as it may have. */
+function addToken(tokens: ZoneTokens, start: number, end: number, quoted: number): boolean {
   const index = tokens.count;
+  if (index === TOKENS_MAX) return false;
   if (index === tokens.starts.length) growTokens(tokens);
   tokens.starts[index] = start;
   tokens.ends[index] = end;
@@ -194,6 +200,7 @@ function addToken(tokens: ZoneTokens, start: number, end: number, quoted: number
   tokens.lines[index] = tokens.line;
   tokens.lineStarts[index] = tokens.lineStart;
   tokens.count = index + 1;
+  return true;
 }
 
 function growTokens(tokens: ZoneTokens): void {
@@ -210,22 +217,23 @@ function grown<Values extends Int32Array | Uint8Array>(from: Values, to: Values)
   return to;
 }
 
-function failLine(tokens: ZoneTokens, at: number, fault: string): number {
-  tokens.fault = fault;
-  tokens.faultAt = at;
+/**
+ * Ends the entry with a fault at `at`. Under an open parenthesis the fault is at that: it was likely meant to be closed
+ * earlier, so reading goes on behind its line and no record below it is lost.
+ */
+function failEntry(tokens: ZoneTokens, at: number, fault: string): number {
+  const isOpen = tokens.openAt >= 0;
+  if (isOpen) {
+    tokens.fault = `the parenthesis is not closed: line ${tokens.line}: ${fault}`;
+    tokens.line = tokens.openLine;
+    tokens.lineStart = tokens.openLineStart;
+  } else {
+    tokens.fault = fault;
+  }
+  tokens.faultAt = isOpen ? tokens.openAt : at;
   tokens.faultLine = tokens.line;
   tokens.faultLineStart = tokens.lineStart;
-  return skipLine(tokens, at);
-}
-
-function failAtParenthesis(tokens: ZoneTokens, openAt: number, openLine: number, openLineStart: number): number {
-  tokens.fault = "the parenthesis is not closed before the next one or the end of the text";
-  tokens.faultAt = openAt;
-  tokens.faultLine = openLine;
-  tokens.faultLineStart = openLineStart;
-  tokens.line = openLine;
-  tokens.lineStart = openLineStart;
-  return skipLine(tokens, openAt);
+  return skipLine(tokens, tokens.faultAt);
 }
 
 function skipLine(tokens: ZoneTokens, from: number): number {
