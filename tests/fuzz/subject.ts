@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { createAnswerer } from "../../src/answer/answerer.ts";
+import { type Answerer, createAnswerer } from "../../src/answer/answerer.ts";
 import { TRANSPORT } from "../../src/image/counters.ts";
 import { createSharedImage } from "../../src/image/shared.ts";
 import { openImageWriter } from "../../src/image/writer.ts";
@@ -24,15 +24,20 @@ const CANARY = 0xa5;
 const CANARIES = 64;
 const HASH_SEED = 0x5eed;
 
-/** Loads the zones into an image of their own. Throws when one of them has a fault. */
-export function createSubject(zones: readonly ZoneSource[]): Subject {
+/** An answerer over an image that holds the zones. Throws when one of them has a fault. */
+export function createLoadedAnswerer(zones: readonly ZoneSource[]): Answerer {
   const shared = createSharedImage(HASH_SEED);
   const writer = openImageWriter(shared);
   for (const { file } of zones) {
     const { errors } = publishZoneFile(writer, readFileSync(file), undefined);
     if (errors.length > 0) throw new Error(`${file}: ${JSON.stringify(errors)}`);
   }
-  const answerer = createAnswerer(shared, { thread: 0, nodeId: "fuzz", maxUdpSize: 1232, tcpIdleSeconds: 10 });
+  return createAnswerer(shared, { thread: 0, nodeId: "tests", maxUdpSize: 1232, tcpIdleSeconds: 10 });
+}
+
+/** Makes a subject of an image of its own. Throws when a zone has a fault. */
+export function createSubject(zones: readonly ZoneSource[]): Subject {
+  const answerer = createLoadedAnswerer(zones);
   const bytes = Buffer.alloc(OFFSET + ROOM.tcp + CANARIES);
   const address = Uint8Array.of(127, 0, 0, 1);
   return {

@@ -1,0 +1,10 @@
+/** The program with faults planted in its threads, for tests of what survives them. */
+import { runCommand } from "../../../src/node/command.ts";
+import { THREAD_PLAN } from "../../../src/node/node.ts";
+
+await runCommand(process.argv.slice(2), process.env, {
+  ...THREAD_PLAN,
+  batch: new URL("./answer-entry.ts", import.meta.url),
+  control: new URL("./control-entry.ts", import.meta.url),
+  controlHeapMb: 64,
+});

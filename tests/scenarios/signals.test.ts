@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { openTcpClient, openUdpClient } from "../support/dns-client.ts";
+import { encodeQuery } from "../support/dns-message.ts";
+import { waitFor } from "../support/wait.ts";
+import { startNode } from "./running-node.ts";
+
+const QUERY = encodeQuery({ name: "www.example.test", type: 1 });
+
+for (const signal of ["SIGTERM", "SIGINT"] as const) {
+  test(`${signal} ends the node with exit code 0`, async () => {
+    await using node = await startNode();
+    const begin = performance.now();
+    process.kill(node.child.pid, signal);
+    assert.deepEqual(await node.child.exited, { code: 0, signal: null });
+    assert.ok(performance.now() - begin < 5_000);
+    assert.ok(node.messages().includes("stopped"));
+  });
+}
+
+test("what was asked before SIGTERM is answered, over UDP and TCP", async () => {
+  await using node = await startNode();
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  const udp = await openUdpClient(endpoint);
+  const tcp = await openTcpClient(endpoint);
+  await tcp.ask(QUERY);
+  const asked = Array.from({ length: 100 }, () => [udp.ask(QUERY), tcp.ask(QUERY)]).flat();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.kill(node.child.pid, "SIGTERM");
+  const answers = await Promise.all(asked);
+  assert.equal(answers.filter((answer) => answer === undefined).length, 0);
+  assert.deepEqual(await node.child.exited, { code: 0, signal: null });
+  udp.close();
+  tcp.close();
+});
+
+test("a connection that sends half a message does not hold up the end", async () => {
+  await using node = await startNode();
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  const socket = connect({ host: endpoint.address, port: endpoint.port });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.write(Uint8Array.of(0, 40, 1, 2));
+  await waitFor("the connection is open", 5_000, async () => {
+    const metrics = await (await node.get("/metrics")).text();
+    return metrics.includes("svc_dns_connections_open 1");
+  });
+  const begin = performance.now();
+  process.kill(node.child.pid, "SIGTERM");
+  assert.deepEqual(await node.child.exited, { code: 0, signal: null });
+  assert.ok(performance.now() - begin < 5_000);
+});
+
+test("a second signal ends the node at once", async () => {
+  await using node = await startNode();
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  const socket = connect({ host: endpoint.address, port: endpoint.port });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.write(Uint8Array.of(0, 40, 1, 2));
+  process.kill(node.child.pid, "SIGTERM");
+  await waitFor("the first signal is taken", 5_000, () => node.messages().some((text) => text.startsWith("SIGTERM")));
+  process.kill(node.child.pid, "SIGTERM");
+  assert.deepEqual(await node.child.exited, { code: 1, signal: null });
+  assert.ok(!node.messages().includes("stopped"));
+});
