@@ -17,7 +17,7 @@ import {
 import { retire } from "./reclaim.ts";
 import { regionUnits } from "./regions.ts";
 import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
-import { type ImageWriter, unitsOfRRset } from "./writer.ts";
+import { type ImageWriter, unitsOfRRset } from "./writer-state.ts";
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 

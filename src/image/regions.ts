@@ -7,7 +7,7 @@ import { UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
 import { CONTROL } from "./shared.ts";
 import { type ImageView, refreshView } from "./view.ts";
-import type { ImageWriter } from "./writer.ts";
+import type { ImageWriter } from "./writer-state.ts";
 
 /** A mapping: the address bytes of a network (4 or 16, host bits 0), its prefix length, and a region number from 1 on. */
 export type RegionPrefix = { readonly address: Uint8Array; readonly prefixLength: number; readonly region: number };

@@ -3,7 +3,7 @@ import { release } from "./arena.ts";
 import { NODE, nodeUnits, RRSET, SEGMENT_SLOTS, SLOT_REMOVED, UNIT_WORDS, ZONE_ENTRY } from "./layout.ts";
 import { advanceEpoch, epochIsOver } from "./reclaim.ts";
 import { CONTROL } from "./shared.ts";
-import { type ImageWriter, unitsOfRRset } from "./writer.ts";
+import { type ImageWriter, unitsOfRRset } from "./writer-state.ts";
 
 /** Sweeps once every reader of the ended incarnations has left. Returns true where it has to wait for one. */
 export function collectDead(writer: ImageWriter): boolean {

@@ -7,10 +7,7 @@ import { allocate } from "./arena.ts";
 import { SEGMENT_SLOTS, SEGMENT_UNITS, SLOT_REMOVED, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
 import { DIRECTORY_BITS } from "./shared.ts";
-import type { ImageWriter } from "./writer.ts";
-
-/** What the writer knows of a segment: how many upper bits all its hashes share, and its slots in use. */
-export type Segment = { readonly depth: number; live: number; used: number };
+import type { ImageWriter } from "./writer-state.ts";
 
 const SEGMENT_MOST_USED = (SEGMENT_SLOTS * 3) / 4;
 const SLOT_MASK = SEGMENT_SLOTS - 1;

@@ -2,7 +2,7 @@
  * The one writer of an image. It lives in the control thread; readers never wait for it and it never waits for readers.
  * Every function leaves the image in a state that readers may see, at each single store.
  */
-import { type Arena, allocate, openArena, release, usedBytes } from "./arena.ts";
+import { allocate, openArena, release, usedBytes } from "./arena.ts";
 import {
   mixHash,
   NODE,
@@ -17,24 +17,13 @@ import {
   ZONE_UNITS,
 } from "./layout.ts";
 import type { NameKey } from "./name-key.ts";
-import { createRetired, type Retired, reclaim, retire } from "./reclaim.ts";
+import { createRetired, reclaim, retire } from "./reclaim.ts";
 import { recoverImage } from "./recover.ts";
 import { CONTROL, type SharedImage } from "./shared.ts";
 import { collectDead } from "./sweep.ts";
-import { insertSlot, removeSlot, type Segment } from "./table.ts";
-import { findNode, type ImageView, openView, refreshView } from "./view.ts";
-
-export type ImageWriter = {
-  readonly view: ImageView;
-  readonly arena: Arena;
-  readonly retired: Retired;
-  readonly segments: Map<number, Segment>;
-  /** Incarnations that answer no more, with the epoch in which they ended. Their nodes are freed by the sweep. */
-  readonly dead: Map<number, number>;
-  /** Number of zone entries by label count. */
-  readonly zonesByDepth: Map<number, number>;
-  nextIncarnation: number;
-};
+import { insertSlot, removeSlot } from "./table.ts";
+import { findNode, openView, refreshView } from "./view.ts";
+import { type ImageWriter, unitsOfRRset } from "./writer-state.ts";
 
 /** One incarnation of a zone. Until it is activated no reader can reach it. */
 export type ZoneHandle = {
@@ -320,12 +309,6 @@ function writeRRset(writer: ImageWriter, made: RRsetWire): number {
     bytes[to++] = made.pointers[index]! & 0xff;
   }
   return rrset;
-}
-
-/** Units of an RRset's block. */
-export function unitsOfRRset(view: ImageView, rrset: number): number {
-  const at = rrset * UNIT_WORDS;
-  return rrsetUnits(view.words[at + RRSET.SIZE]! >>> 16, view.words[at + RRSET.TYPE]! >>> 16);
 }
 
 /** Frees an unlinked RRset: at once where no reader could ever reach it. */

@@ -6,7 +6,7 @@ import { addressToText, hostText, isWildcard } from "../listen/address.ts";
 import { commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
 import { type Config, configFromEnvironment } from "./config.ts";
 import { servedFields } from "./control-thread.ts";
-import { type RunningNode, startNode, THREAD_ENTRIES } from "./node.ts";
+import { type RunningNode, startNode, THREAD_PLAN, type ThreadPlan } from "./node.ts";
 
 const STDERR = 2;
 
@@ -14,13 +14,13 @@ const STDERR = 2;
 export async function runCommand(
   words: readonly string[],
   environment: NodeJS.ProcessEnv,
-  entries = THREAD_ENTRIES,
+  plan = THREAD_PLAN,
 ): Promise<void> {
   try {
     const command = commandFromArguments(words);
     if (command.kind === "help") process.stdout.write(helpText());
     else if (command.kind === "version") process.stdout.write(`signpost ${packageVersion()}\n`);
-    else await serve(configFromEnvironment(environment), command.zones, environment, entries);
+    else await serve(configFromEnvironment(environment), command.zones, environment, plan);
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     process.stderr.write([...error.details, `signpost: ${error.message}`, ""].join("\n"));
@@ -32,7 +32,7 @@ async function serve(
   config: Config,
   zones: readonly ZoneArgument[],
   environment: NodeJS.ProcessEnv,
-  entries: typeof THREAD_ENTRIES,
+  plan: ThreadPlan,
 ): Promise<void> {
   const isText = config.log.format === "text" || (config.log.format === "auto" && process.stderr.isTTY === true);
   const { log, flush } = openLog(STDERR, config.log.level, isText ? "text" : "json");
@@ -55,7 +55,7 @@ async function serve(
   process.on("SIGTERM", end);
   process.on("SIGINT", end);
   process.on("SIGHUP", () => node?.reload());
-  node = await startNode({ config, zones, version: packageVersion(), log, environment, entries });
+  node = await startNode({ config, zones, version: packageVersion(), log, environment, plan });
   announce(node, log);
 }
 

@@ -24,14 +24,21 @@ import { countRestart, createNodeStatus, type NodeStatus, setRunning, setStoppin
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 import type { ServedZone } from "./zone-files.ts";
 
-/** The modules that the threads run. */
-export type ThreadEntries = { readonly control: URL; readonly batch: URL; readonly dgram: URL; readonly stream: URL };
+/** The modules that the threads run, and the heap that `control` gets. A test puts threads with faults in their place. */
+export type ThreadPlan = {
+  readonly control: URL;
+  readonly batch: URL;
+  readonly dgram: URL;
+  readonly stream: URL;
+  readonly controlHeapMb: number;
+};
 
-export const THREAD_ENTRIES: ThreadEntries = {
+export const THREAD_PLAN: ThreadPlan = {
   control: new URL("./control-entry.ts", import.meta.url),
   batch: new URL("../listen/udp-entry.ts", import.meta.url),
   dgram: new URL("../listen/dgram-entry.ts", import.meta.url),
   stream: new URL("../listen/stream-entry.ts", import.meta.url),
+  controlHeapMb: CONTROL_HEAP_MB,
 };
 
 export type NodeOptions = {
@@ -41,7 +48,7 @@ export type NodeOptions = {
   readonly log: Log;
   /** LISTEN_FDS and its companions are taken out of it. */
   readonly environment: NodeJS.ProcessEnv;
-  readonly entries: ThreadEntries;
+  readonly plan: ThreadPlan;
 };
 
 export type RunningNode = {
@@ -142,12 +149,12 @@ function startControl(frame: Frame): Promise<RunningControl> {
     const fail = (error: Error) => void thread.terminate().then(() => reject(error));
     const thread = superviseThread<ControlMessage, ControlCommand>({
       name: "control",
-      entry: frame.entries.control,
+      entry: frame.plan.control,
       log,
       workerOptions: () => {
         const management = started?.management ?? config.management.listen;
         const workerData: ControlData = { shared, status, zones, management, version, isFirst: started === undefined };
-        return { workerData, resourceLimits: { maxOldGenerationSizeMb: CONTROL_HEAP_MB } };
+        return { workerData, resourceLimits: { maxOldGenerationSizeMb: frame.plan.controlHeapMb } };
       },
       onMessage: (message) => {
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
@@ -176,10 +183,10 @@ async function startListeners(
 ): Promise<readonly ListenerThread[]> {
   const answering = answerNames.map((name, thread) => {
     const sockets = listeners.map((one) => ({ address: one.address, descriptor: one.udp[thread % one.udp.length] }));
-    return startListener(frame, name, frame.entries[udp], thread, sockets);
+    return startListener(frame, name, frame.plan[udp], thread, sockets);
   });
   const tcp = listeners.map((one) => ({ address: one.address, descriptor: one.tcp }));
-  const stream = startListener(frame, "stream", frame.entries.stream, answerNames.length, tcp);
+  const stream = startListener(frame, "stream", frame.plan.stream, answerNames.length, tcp);
   return await Promise.all([...answering, stream]);
 }
 

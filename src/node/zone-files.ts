@@ -1,7 +1,7 @@
 /** The zone files of the command line: read, checked and put into the image, at start and again at SIGHUP. */
 import { readFileSync } from "node:fs";
 import { errorCode, errorText } from "../base/errors.ts";
-import type { ImageWriter } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
 import { publishZoneFile, removeZone } from "../publish/zone-file-source.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import { ZONE_FAULTS_SHOWN } from "./limits.ts";

@@ -1,7 +1,7 @@
 /** Rules between the RRsets of one name. */
 import { RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_WORDS } from "../image/layout.ts";
-import type { ImageWriter } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
 
 /**
  * What speaks against an RRset of `count` RRs beside those that the node has: CNAME and ALIAS own a name (RFC 1034 section

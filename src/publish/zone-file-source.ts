@@ -5,7 +5,8 @@ import { nameFromText, nameToText } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
 import { createNameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
-import { activateZone, collect, deleteZone, type ImageWriter } from "../image/writer.ts";
+import { activateZone, collect, deleteZone } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
 import { addRecord, finishZone, type Problem, startZone, type ZonePublisher } from "./zone-publisher.ts";
 
 export type ZoneFileResult = {

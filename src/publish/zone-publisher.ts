@@ -10,7 +10,6 @@ import {
   createZone,
   discardZone,
   ensureNode,
-  type ImageWriter,
   nodeOf,
   putRRset,
   removeRRset,
@@ -18,6 +17,7 @@ import {
   setNegativeSoa,
   type ZoneHandle,
 } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
 import { addRdata, createRRsetBuffer, type RRsetBuffer, startRRset } from "./rrset-wire.ts";
 import { nodeConflict } from "./rules.ts";
 
