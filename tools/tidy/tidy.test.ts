@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const tidy = fileURLToPath(new URL("../tidy.ts", import.meta.url));
 const TSCONFIG = '{"compilerOptions":{"module":"nodenext","allowImportingTsExtensions":true,"noEmit":true}}';
 
-/** Runs tidy on a tree of files and gives its lines, without the paths of the machine. */
+/** Runs tidy on a tree of files and gives the faults that it prints; the compiler may say other things. */
 function runTidy(files: Readonly<Record<string, string>>): { status: number | null; lines: string[] } {
   const root = mkdtempSync(join(tmpdir(), "signpost-tidy-"));
   try {
@@ -18,7 +18,7 @@ function runTidy(files: Readonly<Record<string, string>>): { status: number | nu
       writeFileSync(join(root, path), text);
     }
     const { status, stderr } = spawnSync(process.execPath, [tidy, root], { encoding: "utf8" });
-    return { status, lines: stderr.split("\n").filter((line) => line !== "") };
+    return { status, lines: stderr.split("\n").filter((line) => /^[^\s:]+:\d+: /.test(line)) };
   } finally {
     rmSync(root, { recursive: true, force: true });
   }
