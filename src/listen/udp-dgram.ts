@@ -26,10 +26,12 @@ export async function serveDgram(service: DgramService, { address, descriptor }:
   socket.on("error", () => {
     service.counters[COUNTER.RECEIVE_ERRORS]! += 1;
   });
+  // Taking over a descriptor reports "listening" before bind returns.
+  const listening = once(socket, "listening");
   const libc = openLibc();
   if (descriptor !== undefined && libc !== undefined) socket.bind({ fd: duplicateDescriptor(libc, descriptor) });
   else socket.bind({ address: hostText(address), port: address.port, exclusive: true });
-  await once(socket, "listening");
+  await listening;
   socket.setRecvBufferSize(UDP_SOCKET_BUFFER_BYTES);
   return socket;
 }

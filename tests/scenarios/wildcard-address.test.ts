@@ -9,7 +9,6 @@ test("answers leave from the address that was asked, also from a wildcard listen
   assert.ok(v4 !== undefined && v6 !== undefined);
   // dig refuses an answer that comes from another address than it asked.
   for (const address of ["127.0.0.1", "127.0.0.2", "127.1.2.3"]) {
-    assert.equal(await dig({ address, port: v4.port }, "txt.example.test", "SOA", "+notcp"), "", address);
     assert.match(await dig({ address, port: v4.port }, "example.test", "SOA", "+notcp"), /^ns1\.example\.test\. /);
   }
   assert.match(await dig({ address: "::1", port: v6.port }, "example.test", "SOA", "+notcp"), /^ns1\.example\.test\. /);
