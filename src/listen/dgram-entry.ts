@@ -1,4 +1,4 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { runDgramThread } from "./dgram-thread.ts";
 
-if (parentPort !== null) runDgramThread(workerData, parentPort);
+if (parentPort !== null) await runDgramThread(workerData, parentPort);

@@ -1,9 +1,9 @@
 /** Listener addresses where no descriptors can be handed to threads: checked here, bound by the threads themselves. */
-import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { type Address, hostText } from "./address.ts";
 import { bindFailure, type Listener } from "./sockets.ts";
+import { openDgramSocket } from "./udp-dgram.ts";
 
 /** Proves that every address is free and finds the port that stands for port 0. Throws OperatorError. */
 export async function probeListeners(addresses: readonly Address[]): Promise<readonly Listener[]> {
@@ -14,7 +14,7 @@ export async function probeListeners(addresses: readonly Address[]): Promise<rea
 
 async function probe(address: Address): Promise<Address> {
   const server = createServer();
-  const socket = createSocket({ type: address.bytes.length === 4 ? "udp4" : "udp6", ipv6Only: true });
+  const socket = openDgramSocket(address);
   let chosen = address;
   try {
     server.listen({ host: hostText(address), port: address.port, ipv6Only: true });

@@ -1,4 +1,4 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { runStreamThread } from "./stream-thread.ts";
 
-if (parentPort !== null) runStreamThread(workerData, parentPort);
+if (parentPort !== null) await runStreamThread(workerData, parentPort);

@@ -1,4 +1,5 @@
-import { createServer, type Server } from "node:net";
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import { TRANSPORT, threadCounters } from "../image/counters.ts";
@@ -9,8 +10,12 @@ import { duplicateDescriptor, openLibc } from "./linux.ts";
 import { createStreamService } from "./stream.ts";
 import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "./threads.ts";
 
-/** The stream thread: loads, says so, accepts from "serve" until "stop". */
-export function runStreamThread(data: ListenerThreadData, port: MessagePort, makeAnswerer = createAnswerer): void {
+/** The stream thread: accepts on its sockets until "stop", then lets the connections finish. */
+export async function runStreamThread(
+  data: ListenerThreadData,
+  port: MessagePort,
+  makeAnswerer = createAnswerer,
+): Promise<void> {
   const { shared, thread, options } = data;
   const service = createStreamService({
     answerer: makeAnswerer(shared, { thread, ...options }),
@@ -19,31 +24,25 @@ export function runStreamThread(data: ListenerThreadData, port: MessagePort, mak
     onFailure: createFailureReporter(port),
     now: () => performance.now(),
   });
-  const servers: Server[] = [];
-  port.on("message", (message: SupervisorMessage) => {
-    if (message.kind === "serve") {
-      for (const socket of data.sockets) {
-        const server = createServer({ allowHalfOpen: true, noDelay: true }, (connection) =>
-          service.accept(connection, TRANSPORT.TCP),
-        );
-        listen(server, socket);
-        servers.push(server);
-      }
-      return;
-    }
+  const accept = (connection: Socket) => service.accept(connection, TRANSPORT.TCP);
+  const servers = data.sockets.map(() => createServer({ allowHalfOpen: true, noDelay: true }, accept));
+  await Promise.all(servers.map((server, index) => listen(server, data.sockets[index]!)));
+  port.once("message", (_: SupervisorMessage) => {
     for (const server of servers) server.close();
-    void service.drain().then(() => port.close());
+    void service.drain();
   });
-  const ready: ListenerThreadMessage = { kind: "ready" };
-  port.postMessage(ready);
+  const serving: ListenerThreadMessage = { kind: "serving" };
+  port.postMessage(serving);
 }
 
 /** The thread serves a duplicate: when it dies, its handles close, and the supervisor's own descriptor stays open. */
-function listen(server: Server, { address, descriptor }: ThreadSocket): void {
+async function listen(server: Server, { address, descriptor }: ThreadSocket): Promise<void> {
   const libc = openLibc();
+  const listening = once(server, "listening");
   if (descriptor !== undefined && libc !== undefined) {
     server.listen({ fd: duplicateDescriptor(libc, descriptor), backlog: TCP_BACKLOG });
   } else {
     server.listen({ host: hostText(address), port: address.port, ipv6Only: true, backlog: TCP_BACKLOG });
   }
+  await listening;
 }

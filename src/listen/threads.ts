@@ -19,10 +19,11 @@ export type ListenerThreadData = {
 };
 
 export type ListenerThreadMessage =
-  /** Loaded; serves when it is told to. */
-  | { readonly kind: "ready" }
+  /** What arrives from now on is answered. */
+  | { readonly kind: "serving" }
   | { readonly kind: "log"; readonly line: LogLine }
   /** Answering this query threw. */
   | { readonly kind: "failure"; readonly query: Uint8Array; readonly detail: string };
 
-export type SupervisorMessage = { readonly kind: "serve" } | { readonly kind: "stop" };
+/** A batch thread does not hear it: it reads the image's STOP word. */
+export type SupervisorMessage = { readonly kind: "stop" };

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import type { Answerer } from "../answer/answerer.ts";
 import { ipFromText } from "../base/ip.ts";
 import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
-import { hostText } from "./address.ts";
+import { type Address, hostText } from "./address.ts";
 import { UDP_SLOT_BYTES, UDP_SOCKET_BUFFER_BYTES } from "./limits.ts";
 import { duplicateDescriptor, openLibc } from "./linux.ts";
 import type { ThreadSocket } from "./threads.ts";
@@ -18,9 +18,15 @@ export type DgramService = {
   readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
 };
 
+/** A socket of the address's own family, not yet bound. */
+export function openDgramSocket(address: Address): Socket {
+  // IPv4 sockets refuse to be bound with this option set.
+  return createSocket(address.bytes.length === 4 ? { type: "udp4" } : { type: "udp6", ipv6Only: true });
+}
+
 /** Binds and serves a socket until it is closed. A given descriptor is duplicated, so that closing leaves it open. */
 export async function serveDgram(service: DgramService, { address, descriptor }: ThreadSocket): Promise<Socket> {
-  const socket = createSocket({ type: address.bytes.length === 4 ? "udp4" : "udp6", ipv6Only: true });
+  const socket = openDgramSocket(address);
   const slot = new Uint8Array(UDP_SLOT_BYTES);
   socket.on("message", (query, client) => answerDatagram(service, socket, slot, query, client));
   socket.on("error", () => {

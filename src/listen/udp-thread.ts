@@ -3,10 +3,10 @@ import { createAnswerer } from "../answer/answerer.ts";
 import { threadCounters } from "../image/counters.ts";
 import { createFailureReporter } from "./failure-reports.ts";
 import { createBatch, createPollSet, openLibc } from "./linux.ts";
-import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage } from "./threads.ts";
+import type { ListenerThreadData, ListenerThreadMessage } from "./threads.ts";
 import { runBatchLoop } from "./udp-batch.ts";
 
-/** An answer thread: loads, says so, serves its sockets from "serve" until the image's STOP word is set. */
+/** An answer thread: serves its sockets until the image's STOP word is set. */
 export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAnswerer = createAnswerer): void {
   const { shared, thread, options } = data;
   const libc = openLibc();
@@ -23,7 +23,7 @@ export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAn
     control: new Int32Array(shared.control),
     onFailure: createFailureReporter(port),
   };
-  port.once("message", (_: SupervisorMessage) => runBatchLoop(loop));
-  const ready: ListenerThreadMessage = { kind: "ready" };
-  port.postMessage(ready);
+  const serving: ListenerThreadMessage = { kind: "serving" };
+  port.postMessage(serving);
+  runBatchLoop(loop);
 }

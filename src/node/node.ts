@@ -190,7 +190,7 @@ async function startListeners(
   return await Promise.all([...answering, stream]);
 }
 
-/** Starts a listener thread and waits until it is ready for the first time. */
+/** Starts a listener thread and waits until it serves for the first time. */
 function startListener(
   frame: Frame,
   name: string,
@@ -217,8 +217,7 @@ function startListener(
       workerOptions: () => ({ workerData, resourceLimits: { maxOldGenerationSizeMb: LISTENER_HEAP_MB } }),
       onMessage: (message) => {
         switch (message.kind) {
-          case "ready":
-            supervised.post({ kind: "serve" });
+          case "serving":
             setRunning(status, name, true);
             return resolve(supervised);
           case "log":
