@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addressFromText, addressToText, isWildcard, sameAddress } from "./address.ts";
+import { addressFromText, addressToText, clientAddress, isWildcard, sameAddress } from "./address.ts";
 
 test("an address and port read and print as the same text", () => {
   for (const text of ["127.0.0.1:53", "0.0.0.0:0", "[::]:53", "[2001:db8::1]:65535"]) {
@@ -37,3 +37,11 @@ test("the wildcard is the address of zeros, in both families", () => {
 });
 
 const LOOPBACK = Uint8Array.of(127, 0, 0, 1);
+
+test("a client is known by its own address, however the socket tells it", () => {
+  assert.deepEqual(clientAddress("192.0.2.1"), Uint8Array.of(192, 0, 2, 1));
+  assert.deepEqual(clientAddress("::ffff:192.0.2.1"), Uint8Array.of(192, 0, 2, 1));
+  assert.deepEqual(clientAddress("fe80::1%eth0"), clientAddress("fe80::1"));
+  assert.equal(clientAddress("fe80::1")?.length, 16);
+  assert.equal(clientAddress(""), undefined);
+});

@@ -30,3 +30,15 @@ export function isWildcard(bytes: Uint8Array): boolean {
 export function sameAddress(one: Address, other: Address): boolean {
   return one.port === other.port && Buffer.compare(one.bytes, other.bytes) === 0;
 }
+
+const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
+
+/**
+ * The 4 or 16 bytes of a client's address as Node's sockets tell it. A zone id says by which link it came, not who it
+ * is; an IPv4 client of a dual-stack socket is an IPv4 client (RFC 4291 section 2.5.5.2).
+ */
+export function clientAddress(text: string): Uint8Array | undefined {
+  const bytes = ipFromText(text.split("%", 1)[0] ?? "");
+  if (bytes?.length !== 16) return bytes;
+  return Buffer.compare(bytes.subarray(0, 12), MAPPED_PREFIX) === 0 ? bytes.slice(12) : bytes;
+}

@@ -84,6 +84,9 @@ const CMSG_DATA = 16;
 /** Where the interface index lies in struct in_pktinfo and struct in6_pktinfo. */
 const IFINDEX_V4 = 0;
 const IFINDEX_V6 = 16;
+/** An IPv4 address in IPv6 form (RFC 4291 section 2.5.5.2) begins with 80 zero bits and 16 one bits. */
+const MAPPED_PREFIX_BYTES = 12;
+const MAPPED_WORD = 0xffff0000 | 0;
 /** Slots lie 67 cache lines apart: at 4096 bytes exactly, every slot would compete for the same cache sets. */
 const SLOT_STRIDE = UDP_SLOT_BYTES + 192;
 
@@ -329,14 +332,14 @@ export function createPollSet(libc: Libc, descriptors: readonly number[]): PollS
  */
 export type Batch = {
   readonly bytes: Uint8Array;
-  /** 4 or 16: bytes of a client address on this socket. */
-  readonly addressLength: number;
   /** Takes up to UDP_BATCH datagrams; 0 when there is none. Throws an Error with the errno's name as `code`. */
   readonly receive: (wait: boolean) => number;
   /** Where the slot begins in `bytes`. */
   readonly slotAt: (index: number) => number;
   /** Length of the datagram received into the slot. */
   readonly lengthOf: (index: number) => number;
+  /** 4 or 16: bytes of the client's address; an IPv4 client of a dual-stack socket has 4. */
+  readonly addressLengthOf: (index: number) => number;
   /** Where the client's address begins in `bytes`. */
   readonly addressAt: (index: number) => number;
   /** Queues the slot's first `length` bytes as the answer to its datagram. */
@@ -440,11 +443,14 @@ export function createBatch(libc: Libc, descriptor: number, address: Address): B
   const firstAddress = at.names + (isV4 ? SOCKADDR_IN.address : SOCKADDR_IN6.address);
   /** Which slot each sending header points to: rewritten only behind a datagram that got no answer. */
   const slotOf = Int32Array.from({ length: UDP_BATCH }, (_, index) => index);
+  const isMapped = (index: number) => {
+    const word = (firstAddress + index * NAME_BYTES) >> 2;
+    return words[word + 2] === MAPPED_WORD && words[word] === 0 && words[word + 1] === 0;
+  };
   let received = 0;
   let queued = 0;
   return {
     bytes: new Uint8Array(memory),
-    addressLength: isV4 ? 4 : 16,
     receive: (wait) => {
       for (let index = 0; controlBytes > 0 && index < received; index++) {
         words[receivedControl + index * headerWords] = controlBytes;
@@ -458,7 +464,8 @@ export function createBatch(libc: Libc, descriptor: number, address: Address): B
     },
     slotAt: (index) => at.slots + index * SLOT_STRIDE,
     lengthOf: (index) => words[receivedLength + index * headerWords]!,
-    addressAt: (index) => firstAddress + index * NAME_BYTES,
+    addressLengthOf: (index) => (isV4 || isMapped(index) ? 4 : 16),
+    addressAt: (index) => firstAddress + index * NAME_BYTES + (!isV4 && isMapped(index) ? MAPPED_PREFIX_BYTES : 0),
     reply: (index, length) => {
       const place = queued++;
       if (slotOf[place] !== index) {

@@ -1,7 +1,7 @@
 /** Accepts stream connections within the limits and ends those that overstay. */
 import type { Socket } from "node:net";
-import { ipFromText } from "../base/ip.ts";
 import { COUNTER, type Transport } from "../image/counters.ts";
+import { clientAddress } from "./address.ts";
 import { type Connection, createOutput, type StreamContext, serveConnection } from "./stream-connection.ts";
 
 export type StreamService = {
@@ -41,7 +41,7 @@ export function createStreamService(options: Omit<StreamContext, "output">): Str
 
   return {
     accept: (socket, transport) => {
-      const address = ipFromText(socket.remoteAddress ?? "");
+      const address = clientAddress(socket.remoteAddress ?? "");
       // It has gone already, between the kernel's accept and ours.
       if (address === undefined) return void socket.destroy();
       const client = clientKey(address);

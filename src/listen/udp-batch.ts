@@ -59,7 +59,7 @@ function serveBatch(loop: BatchLoop, batch: Batch, wait: boolean): number {
 }
 
 function answerOne(loop: BatchLoop, batch: Batch, index: number): void {
-  const { bytes, addressLength } = batch;
+  const { bytes } = batch;
   const at = batch.slotAt(index);
   const received = batch.lengthOf(index);
   try {
@@ -70,7 +70,7 @@ function answerOne(loop: BatchLoop, batch: Batch, index: number): void {
       UDP_SLOT_BYTES,
       bytes,
       batch.addressAt(index),
-      addressLength,
+      batch.addressLengthOf(index),
       TRANSPORT.UDP,
     );
     if (length > 0) batch.reply(index, length);

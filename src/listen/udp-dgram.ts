@@ -5,9 +5,8 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import type { Answerer } from "../answer/answerer.ts";
-import { ipFromText } from "../base/ip.ts";
 import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
-import { type Address, hostText } from "./address.ts";
+import { type Address, clientAddress, hostText } from "./address.ts";
 import { UDP_SLOT_BYTES, UDP_SOCKET_BUFFER_BYTES } from "./limits.ts";
 import { duplicateDescriptor, openLibc } from "./linux.ts";
 import type { ThreadSocket } from "./threads.ts";
@@ -51,8 +50,7 @@ function answerDatagram(
 ): void {
   const { answerer, counters } = service;
   const begin = performance.now();
-  // A zone id behind the address says by which link it came, not who it is.
-  const address = ipFromText(client.address.split("%", 1)[0] ?? "");
+  const address = clientAddress(client.address);
   if (address === undefined) return;
   const received = Math.min(query.length, UDP_SLOT_BYTES);
   slot.set(query.subarray(0, received));
