@@ -111,6 +111,8 @@ export function deleteZone(writer: ImageWriter, key: NameKey): boolean {
   removeSlot(writer, mixHash(key.hashes[0]!, ZONE_ENTRY), entry);
   retire(writer.retired, writer.view.control, entry, nodeUnits(key.length));
   countZone(writer, key.labels, -1);
+  // An entry without a body is what is left where a former writer died.
+  if (body === 0) return false;
   endIncarnation(writer, body);
   return true;
 }
