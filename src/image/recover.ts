@@ -8,6 +8,7 @@ import {
   RRSET,
   SEGMENT_SLOTS,
   SEGMENT_UNITS,
+  SLOT_REMOVED,
   UNIT_BYTES,
   UNIT_WORDS,
   ZONE,
@@ -17,7 +18,7 @@ import {
 import { retire } from "./reclaim.ts";
 import { regionUnits } from "./regions.ts";
 import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
-import { type ImageWriter, unitsOfRRset } from "./writer-state.ts";
+import { type ImageWriter, showZones, unitsOfRRset } from "./writer-state.ts";
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 
@@ -25,14 +26,18 @@ type Found = { readonly references: number[]; readonly units: number[]; readonly
 export function recoverImage(writer: ImageWriter): void {
   const { directory, control } = writer.view;
   if (directory[0] === 0) return;
+  completeDirectory(writer);
   const found: Found = { references: [], units: [], active: new Set() };
   for (let index = 0; index < directory.length; index++) {
     const segment = directory[index]!;
     const known = writer.segments.get(segment);
     if (known === undefined) writer.segments.set(segment, readSegment(writer, segment, spanOf(directory, index)));
   }
-  for (const segment of writer.segments.keys())
+  for (const segment of writer.segments.keys()) {
+    dropEmptyEntries(writer, segment);
     forEachNode(writer, segment, (node) => visitZoneEntry(writer, node, found));
+  }
+  showZones(writer);
   control[CONTROL.NAMES] = 0;
   control[CONTROL.RRSETS] = 0;
   for (const segment of writer.segments.keys()) {
@@ -42,6 +47,30 @@ export function recoverImage(writer: ImageWriter): void {
   const regions = control[CONTROL.REGIONS]!;
   if (regions !== 0) keep(found, regions, regionUnits(writer.view, regions));
   freeGaps(writer, found);
+}
+
+/** Brings the directory to one side of what its writer died in the middle of. */
+function completeDirectory({ view: { directory, control } }: ImageWriter): void {
+  const split = control[CONTROL.SPLIT_SEGMENT]!;
+  const first = control[CONTROL.SPLIT_FIRST]!;
+  const span = control[CONTROL.SPLIT_SPAN]!;
+  if (split !== 0) for (let index = 0; index < span; index++) Atomics.store(directory, first + index, split);
+  Atomics.store(control, CONTROL.SPLIT_SEGMENT, 0);
+  // The first segment of all is entered from the start of the directory on.
+  const segment = directory[0]!;
+  for (let index = directory.length - 1; directory[index] === 0; index--) Atomics.store(directory, index, segment);
+}
+
+/** Takes away zone entries that name no body: their zone was to be activated, or was deleted. */
+function dropEmptyEntries(writer: ImageWriter, segment: number): void {
+  const { words } = writer.view;
+  for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+    const at = segment * UNIT_WORDS + slot * 2 + 1;
+    const node = words[at]! * UNIT_WORDS;
+    if (node <= 0 || words[node + NODE.INCARNATION] !== ZONE_ENTRY || words[node + NODE.RRSETS] !== 0) continue;
+    Atomics.store(words, at, SLOT_REMOVED);
+    writer.segments.get(segment)!.live--;
+  }
 }
 
 /** How many directory words from `index` on name the same segment. */
@@ -85,7 +114,6 @@ function visitZoneEntry(writer: ImageWriter, node: number, found: Found): void {
   const name = node * UNIT_BYTES + NODE.NAME_BYTE;
   for (let from = 0; from < length; from += bytes[name + from]! + 1) labels++;
   writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + 1);
-  if (body === 0) return;
   const bodyAt = body * UNIT_WORDS;
   // A change that never ended would make every answer of the zone twice.
   if (words[bodyAt + ZONE.SEQUENCE]! % 2 !== 0) Atomics.add(words, bodyAt + ZONE.SEQUENCE, 1);

@@ -38,6 +38,10 @@ export const CONTROL = {
   ZONES: 17,
   /** Block of the region table, 0 for none. Writer: image writer. */
   REGIONS: 18,
+  /** While a segment of the name table is being replaced: the segment, else 0; its directory words. Writer: image writer. */
+  SPLIT_SEGMENT: 19,
+  SPLIT_FIRST: 20,
+  SPLIT_SPAN: 21,
 } as const;
 
 /** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */

@@ -6,7 +6,7 @@
 import { allocate } from "./arena.ts";
 import { SEGMENT_SLOTS, SEGMENT_UNITS, SLOT_REMOVED, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
-import { DIRECTORY_BITS } from "./shared.ts";
+import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
 import type { ImageWriter } from "./writer-state.ts";
 
 const SEGMENT_MOST_USED = (SEGMENT_SLOTS * 3) / 4;
@@ -71,7 +71,7 @@ function replaceSegment(writer: ImageWriter, segment: number, prefix: number): v
   const depth = halve ? info.depth + 1 : info.depth;
   const low = createSegment(writer, depth);
   const high = halve ? createSegment(writer, depth) : low;
-  const { words, directory } = writer.view;
+  const { words, directory, control } = writer.view;
   const base = segment * UNIT_WORDS;
   for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
     const node = words[base + slot * 2 + 1]!;
@@ -82,9 +82,14 @@ function replaceSegment(writer: ImageWriter, segment: number, prefix: number): v
   }
   const span = 1 << (DIRECTORY_BITS - info.depth);
   const first = prefix - (prefix % span);
+  // A writer that dies among these stores leaves the old segment to its successor, which goes back to it: it has every name.
+  control[CONTROL.SPLIT_FIRST] = first;
+  control[CONTROL.SPLIT_SPAN] = span;
+  Atomics.store(control, CONTROL.SPLIT_SEGMENT, segment);
   for (let index = 0; index < span; index++) {
     Atomics.store(directory, first + index, halve && index >= span / 2 ? high : low);
   }
+  Atomics.store(control, CONTROL.SPLIT_SEGMENT, 0);
   writer.segments.delete(segment);
   retire(writer.retired, writer.view.control, segment, SEGMENT_UNITS);
 }

@@ -2,6 +2,7 @@
 import type { Arena } from "./arena.ts";
 import { RRSET, rrsetUnits, UNIT_WORDS } from "./layout.ts";
 import type { Retired } from "./reclaim.ts";
+import { CONTROL } from "./shared.ts";
 import type { ImageView } from "./view.ts";
 
 /** A segment of the name table: how many upper bits all its hashes share, and its slots in use. */
@@ -18,6 +19,18 @@ export type ImageWriter = {
   readonly zonesByDepth: Map<number, number>;
   nextIncarnation: number;
 };
+
+/** Shows to readers what `zonesByDepth` says. */
+export function showZones({ zonesByDepth, view }: ImageWriter): void {
+  let depths = 0;
+  let zones = 0;
+  for (const [depth, count] of zonesByDepth) {
+    zones += count;
+    if (count > 0) depths |= 1 << Math.min(depth, 31);
+  }
+  Atomics.store(view.control, CONTROL.ZONE_DEPTHS, depths);
+  Atomics.store(view.control, CONTROL.ZONES, zones);
+}
 
 /** Units of an RRset's block. */
 export function unitsOfRRset(view: ImageView, rrset: number): number {

@@ -23,7 +23,7 @@ import { CONTROL, type SharedImage } from "./shared.ts";
 import { collectDead } from "./sweep.ts";
 import { insertSlot, removeSlot } from "./table.ts";
 import { findNode, openView, refreshView } from "./view.ts";
-import { type ImageWriter, unitsOfRRset } from "./writer-state.ts";
+import { type ImageWriter, showZones, unitsOfRRset } from "./writer-state.ts";
 
 /** One incarnation of a zone. Until it is activated no reader can reach it. */
 export type ZoneHandle = {
@@ -125,16 +125,8 @@ function endIncarnation(writer: ImageWriter, body: number): void {
 }
 
 function countZone(writer: ImageWriter, labels: number, change: number): void {
-  const count = (writer.zonesByDepth.get(labels) ?? 0) + change;
-  writer.zonesByDepth.set(labels, count);
-  let depths = 0;
-  let zones = 0;
-  for (const [depth, at] of writer.zonesByDepth) {
-    zones += at;
-    if (at > 0) depths |= 1 << Math.min(depth, 31);
-  }
-  Atomics.store(writer.view.control, CONTROL.ZONE_DEPTHS, depths);
-  Atomics.store(writer.view.control, CONTROL.ZONES, zones);
+  writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + change);
+  showZones(writer);
 }
 
 /** Brackets a change of several names: answers that see it half-made are made again. */

@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { usedBytes } from "../../src/image/arena.ts";
-import { SEGMENT_UNITS, UNIT_BYTES } from "../../src/image/layout.ts";
+import {
+  NODE,
+  RRSET,
+  SEGMENT_SLOTS,
+  SEGMENT_UNITS,
+  UNIT_BYTES,
+  UNIT_WORDS,
+  ZONE_ENTRY,
+} from "../../src/image/layout.ts";
 import { putRegions } from "../../src/image/regions.ts";
-import { createSharedImage, type SharedImage } from "../../src/image/shared.ts";
+import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
 import { findNode, openView } from "../../src/image/view.ts";
 import {
   beginChange,
@@ -90,12 +98,35 @@ function checkStable(shared: SharedImage, writer: ImageWriter, count: number): v
   }
 }
 
+/** What metrics show is what is there, and a zone that never answered has left nothing. */
+function checkFigures({ view, segments }: ImageWriter): void {
+  const figures = { zones: 0, names: 0, rrsets: 0 };
+  for (const segment of segments.keys()) {
+    for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+      const node = view.words[segment * UNIT_WORDS + slot * 2 + 1]!;
+      if (node <= 0) continue;
+      const first = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
+      if (view.words[node * UNIT_WORDS + NODE.INCARNATION] === ZONE_ENTRY) {
+        assert.notEqual(first, 0, "a zone entry has a body");
+        figures.zones++;
+        continue;
+      }
+      figures.names++;
+      for (let rrset = first; rrset !== 0; rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!) figures.rrsets++;
+    }
+  }
+  const { control } = view;
+  const shown = { zones: control[CONTROL.ZONES], names: control[CONTROL.NAMES], rrsets: control[CONTROL.RRSETS] };
+  assert.deepEqual(shown, figures);
+}
+
 /** Takes over, and brings the image to a content that is known: everything else must be free again. */
 function takeOver(shared: SharedImage, stable: number): ImageWriter {
   const writer = openImageWriter(shared);
   checkStable(shared, writer, stable);
   while (collect(writer));
   auditArena(writer);
+  checkFigures(writer);
   for (const name of ["sub.changing.test.", "given.up."]) deleteZone(writer, key(writer, name));
   publishNumbered(writer, "changing.test.", 8, (index) => 100 + index);
   putRegions(writer, []);
