@@ -56,27 +56,25 @@ export function sipHash24(key: Int32Array, at: number, words: Int32Array, length
       rounds = 4;
     }
     for (; rounds > 0; rounds--) {
-      let sum = (v0l >>> 0) + (v1l >>> 0);
-      v0h = (v0h + v1h + (sum > 0xffffffff ? 1 : 0)) | 0;
-      v0l = sum | 0;
-      sum = (v2l >>> 0) + (v3l >>> 0);
-      v2h = (v2h + v3h + (sum > 0xffffffff ? 1 : 0)) | 0;
-      v2l = sum | 0;
+      // 64-bit sums of 32-bit halves: a sum that wrapped is below either summand.
+      v0l = (v0l + v1l) | 0;
+      v0h = (v0h + v1h + (v0l >>> 0 < v1l >>> 0 ? 1 : 0)) | 0;
+      v2l = (v2l + v3l) | 0;
+      v2h = (v2h + v3h + (v2l >>> 0 < v3l >>> 0 ? 1 : 0)) | 0;
       let swap = (v1h << 13) | (v1l >>> 19);
       v1l = ((v1l << 13) | (v1h >>> 19)) ^ v0l;
       v1h = swap ^ v0h;
       swap = (v3h << 16) | (v3l >>> 16);
       v3l = ((v3l << 16) | (v3h >>> 16)) ^ v2l;
       v3h = swap ^ v2h;
+      // v0 rotates by 32: its halves change places.
       swap = v0l;
       v0l = v0h;
       v0h = swap;
-      sum = (v2l >>> 0) + (v1l >>> 0);
-      v2h = (v2h + v1h + (sum > 0xffffffff ? 1 : 0)) | 0;
-      v2l = sum | 0;
-      sum = (v0l >>> 0) + (v3l >>> 0);
-      v0h = (v0h + v3h + (sum > 0xffffffff ? 1 : 0)) | 0;
-      v0l = sum | 0;
+      v2l = (v2l + v1l) | 0;
+      v2h = (v2h + v1h + (v2l >>> 0 < v1l >>> 0 ? 1 : 0)) | 0;
+      v0l = (v0l + v3l) | 0;
+      v0h = (v0h + v3h + (v0l >>> 0 < v3l >>> 0 ? 1 : 0)) | 0;
       swap = (v1h << 17) | (v1l >>> 15);
       v1l = ((v1l << 17) | (v1h >>> 15)) ^ v2l;
       v1h = swap ^ v2h;

@@ -97,7 +97,7 @@ function lookUpWildcard(
   const second = lower[at + 1]!;
   lower[at] = 1;
   lower[at + 1] = 42;
-  const hash = hashAsterisk(key.hashes[encloserLabel]!);
+  const hash = hashAsterisk(key.hashes[encloserLabel]!, key.hashes[key.labels]!);
   const node = findNode(view, incarnation, hash, lower, at, key.offsets[lookup.apexLabel]!);
   lower[at] = first;
   lower[at + 1] = second;

@@ -18,7 +18,7 @@ const CNAME_TARGET_AT = 12;
 
 /** Answers the question from our zones. Returns true where the forward hook has taken the query over. */
 export function answerQuestion(state: AnswerState): boolean {
-  const { question } = state;
+  const { question } = state.query;
   spelledAt(question, QUESTION_NAME_AT);
   state.zoneCount = 0;
   state.addedCount = 0;
@@ -34,7 +34,10 @@ export function answerQuestion(state: AnswerState): boolean {
 /** Answers for one name of the chain; where it is a CNAME, `next` becomes its target. */
 function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: number): Step {
   const { query, lookup, view } = state;
-  if (!routeToZone(state, name)) {
+  if (hops === 0 && query.zone !== 0) {
+    lookup.zone = query.zone;
+    lookup.apexLabel = query.apexLabel;
+  } else if (!routeToZone(state, name)) {
     if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
     if (hops === 0) {
       query.rcode = RCODE.REFUSED;

@@ -1,12 +1,26 @@
 /**
- * A query while it is answered: what was asked, and how far the answer is. A thread has one and fills it again for every
- * query, so that answering allocates nothing.
+ * A query while it is answered: what was asked, and how far the answer is. A thread has one for each place of a batch and
+ * fills it again for every query, so that answering allocates nothing.
  *
  * The answer is written over the query, in the same bytes: header and question stay where they are, and everything else of
  * the query is read before anything is written behind them.
  */
 import { EDNS_OPTION, OPCODE, RRTYPE } from "../dns/codes.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
+import type { Spelled } from "./spelled.ts";
+
+/** What reading a message came to. */
+export const READ = {
+  /** No query: nothing is sent back. */
+  SILENCE: 0,
+  /** A query of a known form. */
+  QUERY: 1,
+  /** An opcode whose form nobody here knows: the header alone is meaningful. */
+  HEADER_ONLY: 2,
+  /** Not what RFC 1035 section 4 lets a query be. */
+  MALFORMED: 3,
+} as const;
+export type Read = (typeof READ)[keyof typeof READ];
 
 export type Query = {
   bytes: Uint8Array;
@@ -19,6 +33,13 @@ export type Query = {
   /** Offset behind the question; the header's end where there is none. */
   questionEnd: number;
   readonly name: NameKey;
+  /** The same name as a part of the answer. */
+  readonly question: Spelled;
+  /** What reading it came to. */
+  read: Read;
+  /** Body of the zone that was found for the name ahead of answering, and its apex; 0 where none was. */
+  zone: number;
+  apexLabel: number;
   type: number;
   class: number;
   hasQuestion: boolean;
@@ -54,6 +75,7 @@ export type Query = {
 };
 
 export function createQuery(): Query {
+  const name = createNameKey();
   return {
     bytes: new Uint8Array(0),
     start: 0,
@@ -61,7 +83,11 @@ export function createQuery(): Query {
     flags: 0,
     opcode: 0,
     questionEnd: 0,
-    name: createNameKey(),
+    name,
+    question: { key: name, at: 0, literal: 0, restAt: 0, reach: 0 },
+    read: READ.SILENCE,
+    zone: 0,
+    apexLabel: 0,
     type: 0,
     class: 0,
     hasQuestion: false,
@@ -89,28 +115,22 @@ export function createQuery(): Query {
   };
 }
 
-/** What reading a message came to. */
-export const READ = {
-  /** No query: nothing is sent back. */
-  SILENCE: 0,
-  /** A query of a known form. */
-  QUERY: 1,
-  /** An opcode whose form nobody here knows: the header alone is meaningful. */
-  HEADER_ONLY: 2,
-  /** Not what RFC 1035 section 4 lets a query be. */
-  MALFORMED: 3,
-} as const;
-export type Read = (typeof READ)[keyof typeof READ];
-
 const HEADER_LENGTH = 12;
 
 /** Reads the message in bytes[start, end) into `query`. Anything may stand in those bytes. */
 export function readQuery(query: Query, bytes: Uint8Array, start: number, end: number, seed: number): Read {
+  const read = readMessage(query, bytes, start, end, seed);
+  query.read = read;
+  return read;
+}
+
+function readMessage(query: Query, bytes: Uint8Array, start: number, end: number, seed: number): Read {
   query.bytes = bytes;
   query.start = start;
   query.end = end;
   query.questionEnd = start + HEADER_LENGTH;
   query.hasQuestion = false;
+  query.zone = 0;
   query.hasEdns = false;
   query.ednsVersion = 0;
   query.udpSize = 512;
@@ -195,9 +215,10 @@ function skipRecord(bytes: Uint8Array, start: number, from: number, end: number)
 
 function readAdditional(query: Query, from: number): number {
   const { bytes, start, end } = query;
-  const next = skipRecord(bytes, start, from, end);
-  if (next < 0) return -1;
   const at = skipName(bytes, start, from, end);
+  if (at < 0 || at + 10 > end) return -1;
+  const next = at + 10 + ((bytes[at + 8]! << 8) | bytes[at + 9]!);
+  if (next > end) return -1;
   const type = (bytes[at]! << 8) | bytes[at + 1]!;
   if (type !== RRTYPE.OPT) return next;
   // One OPT RR, owned by the root (RFC 6891 section 6.1.1).

@@ -1,7 +1,7 @@
 /** What one thread needs to answer: its view of the image and its scratch, made once. */
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
-import { type ImageView, refreshView } from "../image/view.ts";
+import { type ImageView, readInOrder, refreshView } from "../image/view.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import { createQuery, type Query } from "./query.ts";
 import { createSpelled, type Spelled } from "./spelled.ts";
@@ -25,11 +25,11 @@ export type Step = (typeof STEP)[keyof typeof STEP];
 
 export type AnswerState = {
   readonly view: ImageView;
-  readonly query: Query;
+  /** The query in hand. */
+  query: Query;
   readonly lookup: Lookup;
   readonly forward: ForwardHook | undefined;
-  /** The question's name, then the names of its CNAME chain in turn. */
-  readonly question: Spelled;
+  /** The names of a CNAME chain, in turn. */
   readonly odd: Spelled;
   readonly even: Spelled;
   /** A name beside the chain: an ALIAS's target, or one of the additional section. */
@@ -47,13 +47,11 @@ export type AnswerState = {
 };
 
 export function createAnswerState(view: ImageView, forward: ForwardHook | undefined): AnswerState {
-  const query = createQuery();
   return {
     view,
-    query,
+    query: createQuery(),
     lookup: createLookup(),
     forward,
-    question: { key: query.name, at: 0, literal: 0, restAt: 0, reach: 0 },
     odd: createSpelled(),
     even: createSpelled(),
     target: createSpelled(),
@@ -73,7 +71,7 @@ export function noteZone(state: AnswerState, body: number): void {
   if (at > 0 && zones[at - 2] === body) return;
   if (at === zones.length) return;
   zones[at] = body;
-  zones[at + 1] = Atomics.load(view.words, body * UNIT_WORDS + ZONE.SEQUENCE);
+  zones[at + 1] = readInOrder(view.words, body * UNIT_WORDS + ZONE.SEQUENCE);
   state.zoneCount++;
 }
 
@@ -83,7 +81,7 @@ export function zonesUnchanged(state: AnswerState): boolean {
   for (let index = 0; index < state.zoneCount; index++) {
     const sequence = zones[index * 2 + 1]!;
     if ((sequence & 1) !== 0) return false;
-    if (Atomics.load(view.words, zones[index * 2]! * UNIT_WORDS + ZONE.SEQUENCE) !== sequence) return false;
+    if (readInOrder(view.words, zones[index * 2]! * UNIT_WORDS + ZONE.SEQUENCE) !== sequence) return false;
   }
   return true;
 }

@@ -14,6 +14,8 @@ export type Arena = {
   /** The window that new blocks are cut from: units [next, end). */
   next: number;
   end: number;
+  /** Ends that the arena had before it grew. A reader's view may stop there, so no block lies across one. */
+  readonly formerEnds: Set<number>;
 };
 
 /** The arena grows by an eighth of what it has, at least by this. */
@@ -23,7 +25,7 @@ const WINDOW_MIN_UNITS = 2 ** 16 / UNIT_BYTES;
 
 /** Opens an arena of which everything is free, but for unit 0: a reference 0 means none. */
 export function openArena(view: ImageView): Arena {
-  return { view, free: new Map(), freeUnits: 0, next: 1, end: view.limit };
+  return { view, free: new Map(), freeUnits: 0, next: 1, end: view.limit, formerEnds: new Set() };
 }
 
 /** Returns a block of `units`; its content is undefined. Throws a RangeError where the arena is at its maximum. */
@@ -50,6 +52,7 @@ export function release(arena: Arena, reference: number, units: number): void {
 /** Finds a new window: the largest free block once much is free, else memory that the arena grows by. */
 function openWindow(arena: Arena, units: number): void {
   release(arena, arena.next, arena.end - arena.next);
+  arena.end = arena.next;
   if (arena.freeUnits > arena.view.limit / 8) {
     const largest = mergeFree(arena);
     if (largest >= Math.max(units, WINDOW_MIN_UNITS)) {
@@ -59,8 +62,10 @@ function openWindow(arena: Arena, units: number): void {
       return;
     }
   }
-  arena.next = arena.view.limit;
+  const start = arena.view.limit;
   arena.end = grow(arena.view, units);
+  arena.next = start;
+  arena.formerEnds.add(start);
 }
 
 /** Grows the arena by at least `units` and returns its new end. */
@@ -76,7 +81,7 @@ function grow(view: ImageView, units: number): number {
   return view.limit;
 }
 
-/** Joins free blocks that touch each other. Returns the size of the largest. */
+/** Joins free blocks that touch each other, but not across a former end. Returns the size of the largest. */
 function mergeFree(arena: Arena): number {
   const blocks: [reference: number, units: number][] = [];
   for (const [units, references] of arena.free) for (const reference of references) blocks.push([reference, units]);
@@ -87,7 +92,7 @@ function mergeFree(arena: Arena): number {
   let start = 0;
   let end = 0;
   for (const [reference, units] of blocks) {
-    if (reference !== end) {
+    if (reference !== end || arena.formerEnds.has(reference)) {
       release(arena, start, end - start);
       start = reference;
     }

@@ -32,18 +32,18 @@ export function createNameKey(): NameKey {
 
 const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
 
-const HASH_MULTIPLIER = 0x01000193;
+const BYTE_MULTIPLIER = 0x01000193;
+const LABEL_MULTIPLIER = 0x9e3779b1;
 
-/** The hash of a label's wire form `bytes[from, to)` below the suffix whose hash is `parent` (FNV-1a). */
-export function hashLabel(parent: number, bytes: Uint8Array, from: number, to: number): number {
-  let hash = parent;
-  for (let at = from; at < to; at++) hash = Math.imul(hash ^ bytes[at]!, HASH_MULTIPLIER);
-  return hash;
+/** The hash of a suffix from the hash of its first label (FNV-1a over its wire form) and that of the suffix below it. */
+function joinHash(label: number, parent: number): number {
+  const joined = Math.imul(parent ^ label, LABEL_MULTIPLIER);
+  return joined ^ (joined >>> 15);
 }
 
 /** The hash of the label `*` below the suffix whose hash is `parent`. */
-export function hashAsterisk(parent: number): number {
-  return Math.imul(Math.imul(parent ^ 1, HASH_MULTIPLIER) ^ 42, HASH_MULTIPLIER);
+export function hashAsterisk(parent: number, seed: number): number {
+  return joinHash(Math.imul(Math.imul(seed ^ 1, BYTE_MULTIPLIER) ^ 42, BYTE_MULTIPLIER), parent);
 }
 
 /**
@@ -52,7 +52,7 @@ export function hashAsterisk(parent: number): number {
  * reserved label type.
  */
 export function readNameKey(key: NameKey, bytes: Uint8Array, at: number, end: number, seed: number): number {
-  const { lower, offsets } = key;
+  const { lower, offsets, hashes } = key;
   let from = at;
   let length = 0;
   let labels = 0;
@@ -62,28 +62,30 @@ export function readNameKey(key: NameKey, bytes: Uint8Array, at: number, end: nu
     if (size === 0) break;
     const stop = from + size + 1;
     if (size > 63 || stop >= end || length + size + 2 > MAX_NAME_LENGTH) return -1;
-    offsets[labels++] = length;
+    offsets[labels] = length;
     lower[length++] = size;
-    for (from++; from < stop; from++) lower[length++] = LOWER[bytes[from]!]!;
+    let hash = Math.imul(seed ^ size, BYTE_MULTIPLIER);
+    for (from++; from < stop; from++) {
+      const byte = LOWER[bytes[from]!]!;
+      lower[length++] = byte;
+      hash = Math.imul(hash ^ byte, BYTE_MULTIPLIER);
+    }
+    hashes[labels++] = hash;
   }
   offsets[labels] = length;
   key.labels = labels;
   key.length = length;
-  key.hashes[labels] = seed;
-  hashSuffixes(key, labels);
+  hashes[labels] = seed;
+  joinHashes(hashes, labels);
   return from + 1;
 }
 
-/** Computes the hashes of the suffixes that start left of label `known`, whose own hash is there already. */
-export function hashSuffixes(key: NameKey, known: number): void {
-  const { lower, offsets, hashes } = key;
+/** Turns the hashes of the labels left of `known` into those of the suffixes that begin there; known's own is one already. */
+function joinHashes(hashes: Int32Array, known: number): void {
   let hash = hashes[known]!;
-  let stop = offsets[known]!;
   for (let label = known - 1; label >= 0; label--) {
-    const start = offsets[label]!;
-    for (let at = start; at < stop; at++) hash = Math.imul(hash ^ lower[at]!, HASH_MULTIPLIER);
+    hash = joinHash(hashes[label]!, hash);
     hashes[label] = hash;
-    stop = start;
   }
 }
 
@@ -101,28 +103,34 @@ export function readTargetKey(
   apexLabel: number,
   seed: number,
 ): number {
-  const { lower, offsets } = key;
+  const { lower, offsets, hashes } = key;
   let from = at;
   let length = 0;
   let labels = 0;
   let size = bytes[from]!;
   while (size !== 0 && size < 64) {
     if (length + size + 2 > MAX_NAME_LENGTH) return -1;
-    offsets[labels++] = length;
+    offsets[labels] = length;
     const stop = from + size + 1;
     lower[length++] = size;
-    for (from++; from < stop; from++) lower[length++] = LOWER[bytes[from]!]!;
+    let hash = Math.imul(seed ^ size, BYTE_MULTIPLIER);
+    for (from++; from < stop; from++) {
+      const byte = LOWER[bytes[from]!]!;
+      lower[length++] = byte;
+      hash = Math.imul(hash ^ byte, BYTE_MULTIPLIER);
+    }
+    hashes[labels++] = hash;
     size = bytes[from]!;
   }
   const spelled = labels;
   if (size === 0) {
-    key.hashes[labels] = seed;
+    hashes[labels] = seed;
   } else {
     const shift = length - base.offsets[apexLabel]!;
     if (base.length + shift + 1 > MAX_NAME_LENGTH) return -1;
     for (let source = base.offsets[apexLabel]!; source < base.length; source++) lower[length++] = base.lower[source]!;
     for (let label = apexLabel; label <= base.labels; label++) {
-      key.hashes[labels] = base.hashes[label]!;
+      hashes[labels] = base.hashes[label]!;
       offsets[labels++] = base.offsets[label]! + shift;
     }
     labels--;
@@ -130,6 +138,6 @@ export function readTargetKey(
   offsets[labels] = length;
   key.labels = labels;
   key.length = length;
-  hashSuffixes(key, spelled);
+  joinHashes(hashes, spelled);
   return spelled;
 }

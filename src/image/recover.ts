@@ -27,6 +27,8 @@ export function recoverImage(writer: ImageWriter): void {
   const { directory, control } = writer.view;
   if (directory[0] === 0) return;
   completeDirectory(writer);
+  // The arena may have grown without a word: from now on blocks lie across what readers take for its end.
+  Atomics.add(control, CONTROL.GENERATION, 1);
   const found: Found = { references: [], units: [], active: new Set() };
   for (let index = 0; index < directory.length; index++) {
     const segment = directory[index]!;

@@ -9,8 +9,8 @@
 /** Threads that may read an image at the same time. A thread's index is below it. */
 export const MAX_THREADS = 64;
 
-/** The arena reserves this much address space; memory is taken as it grows. */
-export const ARENA_MAX_BYTES = 32 * 2 ** 30;
+/** The arena reserves this much address space; memory is taken as it grows. Up to here the index of a word is an Int32. */
+export const ARENA_MAX_BYTES = 8 * 2 ** 30;
 const ARENA_FIRST_BYTES = 2 ** 20;
 
 /** The directory has one word for each value of a hash's upper bits. */

@@ -41,7 +41,8 @@ export function refreshView(view: ImageView): void {
 
 /**
  * Begins to read: blocks that are reachable from now on stay until `leaveImage`. Returns true where the arena grew.
- * The epoch is stored before any slot is loaded, both atomically, so that no load can move ahead of it (on arm64 too).
+ * The generation is loaded atomically after the epoch is stored atomically: no later read can move ahead of either, on
+ * arm64 neither.
  */
 export function enterImage(view: ImageView, thread: number): void {
   const { control } = view;
@@ -58,10 +59,19 @@ export function leaveImage(view: ImageView, thread: number): void {
   Atomics.store(view.control, EPOCHS_AT + thread * EPOCH_STRIDE, 0);
 }
 
+/** The word at which the search for a mixed hash begins; -1 while the image is empty. */
+export function slotOf(view: ImageView, mixed: number): number {
+  const segment = view.directory[mixed >>> (32 - DIRECTORY_BITS)]!;
+  if (segment === 0) return -1;
+  if (segment >= view.limit) refreshView(view);
+  return segment * UNIT_WORDS + (mixed & (SEGMENT_SLOTS - 1)) * 2;
+}
+
 /**
  * The node of an incarnation whose name is lower[from, to) with hash `hash`; 0 where there is none.
- * The directory is loaded atomically: it orders everything read after it. Slots, and what they lead to, hang on that load
- * by their addresses, which keeps their order on every processor that Node runs on.
+ *
+ * These are plain reads. `enterImage` has put them all behind the thread's epoch, and each of them finds its block through
+ * the reference that the read before it returned, which keeps their order on every processor that Node runs on.
  */
 export function findNode(
   view: ImageView,
@@ -72,7 +82,7 @@ export function findNode(
   to: number,
 ): number {
   const mixed = mixHash(hash, incarnation);
-  const segment = Atomics.load(view.directory, mixed >>> (32 - DIRECTORY_BITS));
+  const segment = view.directory[mixed >>> (32 - DIRECTORY_BITS)]!;
   if (segment === 0) return 0;
   if (segment >= view.limit) refreshView(view);
   const base = segment * UNIT_WORDS;
@@ -104,4 +114,15 @@ function isNode(
     if (bytes[name + index] !== lower[from + index]) return false;
   }
   return true;
+}
+
+/** On x64 no read moves ahead of another; elsewhere an atomic store keeps those before it from moving behind it. */
+const READS_STAY_IN_ORDER = process.arch === "x64";
+const fence = new Int32Array(new SharedArrayBuffer(4));
+
+/** Reads a word behind everything that was read before, and ahead of everything that is read after. */
+export function readInOrder(words: Int32Array, at: number): number {
+  if (READS_STAY_IN_ORDER) return words[at]!;
+  Atomics.store(fence, 0, 0);
+  return Atomics.load(words, at);
 }

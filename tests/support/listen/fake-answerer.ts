@@ -25,6 +25,10 @@ export function createFakeAnswerer(): FakeAnswerer {
     leave: () => {
       entered -= 1;
     },
+    readAhead: () => {
+      if (entered !== 1) throw new Error("read ahead outside of a batch");
+    },
+    prefetch: () => {},
     entered: () => entered,
     answer: (bytes, offset, length, room, address, addressOffset, addressLength) => {
       if (entered !== 1) throw new Error("answered outside of a batch");
