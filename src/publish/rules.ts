@@ -5,7 +5,8 @@ import type { ImageWriter } from "../image/writer-state.ts";
 
 /**
  * What speaks against an RRset of `count` RRs beside those that the node has: CNAME and ALIAS own a name (RFC 1034 section
- * 3.6.2), but for SOA and NS beside an ALIAS at the apex, and hold one target. Undefined where nothing does.
+ * 3.6.2), but for SOA and NS beside an ALIAS at the apex, and hold one target. Undefined where nothing does. Node 0 is a name
+ * that does not exist yet.
  */
 export function nodeConflict(
   writer: ImageWriter,
@@ -18,7 +19,7 @@ export function nodeConflict(
   if (count > 1 && (type === RRTYPE.CNAME || type === RRTYPE.ALIAS))
     return `several ${ownerOf(type)} records at one name`;
   const { words } = writer.view;
-  let rrset = words[node * UNIT_WORDS + NODE.RRSETS]!;
+  let rrset = node === 0 ? 0 : words[node * UNIT_WORDS + NODE.RRSETS]!;
   for (; rrset !== 0; rrset = words[rrset * UNIT_WORDS + RRSET.NEXT]!) {
     const other = words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
     if (other === type) continue;

@@ -243,7 +243,9 @@ export function changeRRset(
   const isApex = key.labels === zone.labels;
   const cut = type === RRTYPE.NS && !isApex;
   if (rdatas.length === 0) {
+    if (isApex && type === RRTYPE.SOA) return "a zone keeps its SOA record";
     removeRRset(writer, zone, key, type, cut);
+    if (isApex && type === RRTYPE.NS) completeApex(writer, zone, apex, buffer, []);
     return undefined;
   }
   startRRset(buffer, type, ttl);
@@ -252,8 +254,7 @@ export function changeRRset(
       return "the RRset is too large for a DNS message";
     }
   }
-  const existing = nodeOf(writer, zone, key);
-  const conflict = existing === 0 ? undefined : nodeConflict(writer, existing, type, buffer.count, isApex);
+  const conflict = nodeConflict(writer, nodeOf(writer, zone, key), type, buffer.count, isApex);
   if (conflict !== undefined) return conflict;
   putRRset(writer, zone, ensureNode(writer, zone, key), buffer, cut);
   if (type === RRTYPE.SOA) completeApex(writer, zone, apex, buffer, []);
