@@ -63,8 +63,11 @@ function flatten(prefixes: readonly RegionPrefix[]): Interval[] {
   });
   sorted.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : b.end > a.end ? 1 : b.end < a.end ? -1 : 0));
   const intervals: Interval[] = [];
+  const space = 1n << BigInt((prefixes[0]?.address.length ?? 0) * 8);
   const open: { end: bigint; region: number }[] = [];
   const emit = (start: bigint, region: number): void => {
+    // Behind the last address there is nothing, and its number does not fit into a start.
+    if (start === space) return;
     if (intervals.at(-1)?.start === start) intervals.pop();
     if ((intervals.at(-1)?.region ?? 0) !== region) intervals.push({ start, region });
   };
