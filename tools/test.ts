@@ -13,7 +13,7 @@ import { type TestEvent, withOneSummary } from "./test/summary.ts";
 /** Two files at once suit a machine of two cores, and are far from a limit anywhere. */
 const CONCURRENCY = 2;
 /** Longer than any test file takes; a file that hangs fails instead of holding up the run for ever. */
-const FILE_TIMEOUT_MS = 240_000;
+const FILE_TIMEOUT_MS = 120_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
