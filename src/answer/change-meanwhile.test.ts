@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nameOf, openLab, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
+import { RRTYPE } from "../dns/codes.ts";
+import { rdataFromText } from "../dns/rdata.ts";
+import { COUNTER, sumCounter } from "../image/counters.ts";
+import { activateZone, beginChange, endChange } from "../image/writer.ts";
+import { addRecord, changeRRset, finishZone, startZone, type ZonePublisher } from "../publish/zone-publisher.ts";
+
+function rdata(type: number, text: string): Uint8Array {
+  const result = rdataFromText(type, text);
+  return result.kind === "rdata" ? result.rdata : assert.fail(result.detail);
+}
+
+/** The zone `t.` with `www` and an alias out of it, which asks the hook in the middle of an answer. */
+function publishZone(lab: ZoneLab): ZonePublisher {
+  const publisher = startZone(lab.writer, nameOf("t."));
+  const add = (owner: string, type: number, text: string) => {
+    const name = nameOf(owner);
+    const bytes = rdata(type, text);
+    addRecord(publisher, name, name.length, type, 300, bytes, bytes.length, 1, 1);
+  };
+  add("t.", RRTYPE.SOA, "ns.t. h.t. 1 1 1 1 60");
+  add("www.t.", RRTYPE.A, "192.0.2.1");
+  add("out.t.", RRTYPE.CNAME, "one.elsewhere.");
+  assert.equal(finishZone(publisher).ok, true);
+  activateZone(lab.writer, publisher.zone, publisher.apex);
+  return publisher;
+}
+
+const WWW = ["NOERROR aa", "answer www.t. 300 IN A 192.0.2.1"];
+
+test("a zone that stays in the middle of a change is answered after two repeats", () => {
+  const lab = openLab([]);
+  const { zone: handle } = publishZone(lab);
+  beginChange(lab.writer, handle);
+  assert.deepEqual(lab.ask("www.t. A"), WWW);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 2);
+  endChange(lab.writer, handle);
+  assert.deepEqual(lab.ask("www.t. A"), WWW);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 2);
+});
+
+test("another zone's change repeats nothing", () => {
+  const lab = openLab([zone("other.", "www A 192.0.2.2\n")]);
+  beginChange(lab.writer, publishZone(lab).zone);
+  assert.equal(lab.ask("www.other. A").length, 2);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 0);
+});
+
+test("an answer whose zone changed under it is made again, from nothing", () => {
+  let changes = 0;
+  const lab = openLab([], {
+    forward: () => {
+      if (changes++ > 0) return false;
+      beginChange(lab.writer, publisher.zone);
+      changeRRset(publisher, nameOf("out.t."), RRTYPE.CNAME, 300, [rdata(RRTYPE.CNAME, "two.elsewhere.")]);
+      endChange(lab.writer, publisher.zone);
+      return false;
+    },
+  });
+  const publisher = publishZone(lab);
+  assert.deepEqual(lab.ask("out.t. A"), ["NOERROR aa", "answer out.t. 300 IN CNAME two.elsewhere."]);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 1);
+});
+
+test("one that the hook takes is not made again", () => {
+  const lab = openLab([], { forward: () => true });
+  beginChange(lab.writer, publishZone(lab).zone);
+  assert.throws(() => lab.ask("out.t. A"), /no answer/);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 0);
+});
