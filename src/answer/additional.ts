@@ -85,26 +85,30 @@ function putTarget(state: AnswerState, glue: boolean): boolean {
   }
   if (node === 0) return true;
   reach(view, node);
-  const a = putAddressType(state, node, RRTYPE.A);
-  return putAddressType(state, node, RRTYPE.AAAA) && a;
+  const a = putAddressType(state, node, RRTYPE.A, glue);
+  return putAddressType(state, node, RRTYPE.AAAA, glue) && a;
 }
 
-function putAddressType(state: AnswerState, node: number, type: number): boolean {
+/** Glue is complete; of other addresses there are no more than fit into state.added, which ends repetitions. */
+function putAddressType(state: AnswerState, node: number, type: number, glue: boolean): boolean {
   const { view, query, target, added } = state;
   let rrset = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
   for (; rrset !== 0; rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!) {
     reach(view, rrset);
     if ((view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) break;
   }
-  if (rrset === 0 || state.addedCount === ADDITIONAL_MAX) return true;
+  const isFull = state.addedCount === ADDITIONAL_MAX;
+  if (rrset === 0 || (isFull && !glue)) return true;
   const hash = target.key.hashes[0]!;
   for (let index = 0; index < state.addedCount; index++) {
     if (added[index * 2] === rrset && added[index * 2 + 1] === hash) return true;
   }
   if (putRRset(view, query, rrset, target, 0, 0, false) === PUT.NO_ROOM) return false;
-  added[state.addedCount * 2] = rrset;
-  added[state.addedCount * 2 + 1] = hash;
-  state.addedCount++;
+  if (!isFull) {
+    added[state.addedCount * 2] = rrset;
+    added[state.addedCount * 2 + 1] = hash;
+    state.addedCount++;
+  }
   query.additionals += recordCount(view, rrset);
   return true;
 }

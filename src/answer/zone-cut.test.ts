@@ -113,6 +113,11 @@ test("a referral whose in-domain glue does not fit has TC (RFC 9471 section 3.1)
   assert.equal(tcp.additionals.length, 16);
 });
 
+test("in-domain glue is complete, however many name servers there are", () => {
+  const { message } = openLab([zone("example.test.", bigCut(40))]);
+  assert.equal(message("www.big.example.test. A", { transport: TRANSPORT.TCP }).additionals.length, 80);
+});
+
 test("a referral whose sibling glue does not fit goes without it", () => {
   const text = bigCut(6).replaceAll(/^big NS/gm, "small NS");
   const { message } = openLab([zone("example.test.", text)]);
