@@ -16,7 +16,7 @@ export type EdnsOptions = {
 const OPT_LENGTH = 11;
 const OPTION_HEADER = 4;
 
-/** Bytes that the OPT RR of this query's answer takes, an extended error aside: answers that tell one hold no records. */
+/** Bytes that the OPT RR of this query's answer takes, an extended error aside, which is told where there is room left. */
 export function optLength(query: Query, options: EdnsOptions): number {
   if (!query.hasEdns) return 0;
   let length = OPT_LENGTH;
@@ -49,7 +49,10 @@ export function putOpt(query: Query, options: EdnsOptions): void {
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) {
     at = putNumber(bytes, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
-  if (query.extendedError >= 0) at = putNumber(bytes, at, EDNS_OPTION.EDE, query.extendedError);
+  const end = query.limit + optLength(query, options);
+  if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= end) {
+    at = putNumber(bytes, at, EDNS_OPTION.EDE, query.extendedError);
+  }
   const length = at - start - OPT_LENGTH;
   bytes[start + 9] = length >>> 8;
   bytes[start + 10] = length & 0xff;

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode, openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
-import { FLAG } from "../dns/codes.ts";
+import { FLAG, RCODE } from "../dns/codes.ts";
+import { extendedErrorsOf } from "../dns/edns.ts";
 import { TRANSPORT } from "../image/counters.ts";
 
 /** Question `x.example.test. A` with its header, and an A record whose owner is a pointer to it. */
@@ -100,4 +101,26 @@ test("a negative answer whose SOA does not fit is truncated", () => {
   const long = `${"l".repeat(63)}.`.repeat(3);
   const text = `t. 60 SOA ${long}a. ${long}b. 1 1 1 1 60\nalias.t. 60 CNAME nope.${long}t.\n`;
   assert.deepEqual(openLab([text]).ask("alias.t. A", { edns: false }), ["NXDOMAIN aa tc"]);
+});
+
+test("an extended error beside records is left off where it does not fit", () => {
+  /** A chain that takes `bytes` of the answer and ends at an ALIAS that fails. */
+  const chain = (bytes: number) => {
+    const lengths = [...new Array<number>(6).fill(52), bytes - 6 * (15 + 52) - 15];
+    const links = lengths.map((length, index) => `${index}${"l".repeat(length - 1)}`);
+    const owners = ["x", ...links];
+    const lines = links.map((target, index) => `${owners[index]} CNAME ${target}\n`);
+    return `${lines.join("")}${links.at(-1)} ALIAS nobody.elsewhere.\n`;
+  };
+  const options = { edns: { udpSize: 512 } };
+  const lengthAndErrors = (bytes: number) => {
+    const answer = openLab([zone("example.test.", chain(bytes))]).send(queryBytes(QUESTION, options), options);
+    const { edns, answers, rcode } = decode(answer ?? new Uint8Array(0));
+    assert.deepEqual([answers.length, rcode], [7, RCODE.SERVFAIL]);
+    return [answer?.length, extendedErrorsOf(edns).length];
+  };
+  const room = 512 - QUESTION_BYTES - OPT_BYTES;
+  assert.deepEqual(lengthAndErrors(room - 6), [512, 1]);
+  assert.deepEqual(lengthAndErrors(room - 5), [507, 0]);
+  assert.deepEqual(lengthAndErrors(room), [512, 0]);
 });
