@@ -94,3 +94,27 @@ test("a message that cannot be read keeps its question where that is whole", () 
   assert(answer.questions.length <= 1);
   assert.equal(answer.id, (PLAIN[0]! << 8) | PLAIN[1]!);
 });
+
+/** A SOA record of `example.test.`, as NOTIFY has it in its answer section and IXFR in its authority section. */
+const SOA = Uint8Array.of(0xc0, 16, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0, ...new Uint8Array(20));
+
+function withRecord(question: string, opcode: number, countAt: number): Uint8Array {
+  return edited(Uint8Array.of(...queryBytes(question, { edns: false, opcode }), ...SOA), [countAt, 1]);
+}
+
+test("records where a query has none are FORMERR", () => {
+  assertFormerr(withRecord("www.example.test. SOA", 0, 7));
+  assertFormerr(withRecord("www.example.test. SOA", 0, 9));
+});
+
+test("the records of NOTIFY (RFC 1996 section 3.7) and IXFR (RFC 1995 section 3) are read over", () => {
+  const notify = withRecord("www.example.test. SOA", 4, 7);
+  assert.equal(decode(lab.send(notify) ?? PLAIN).rcode, RCODE.REFUSED);
+  const transfer = withRecord("www.example.test. IXFR", 0, 9);
+  assert.equal(decode(lab.send(transfer) ?? PLAIN).rcode, RCODE.NOTIMP);
+  for (const packet of [notify, transfer]) {
+    for (let length = packet.length - SOA.length; length < packet.length; length++) {
+      assertFormerr(packet.subarray(0, length));
+    }
+  }
+});

@@ -1,0 +1,91 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { arbitraryName, arbitraryZones, QUESTION_TYPES, zoneText } from "../../tests/support/arbitrary-zones.ts";
+import { openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
+import { TRANSPORT } from "../image/counters.ts";
+import { READ_AHEAD_MAX } from "./read-ahead.ts";
+
+const SLOT_BYTES = 4096;
+const CLIENT = Uint8Array.of(127, 0, 0, 1);
+
+/** Answers a batch as the listeners do: all are read ahead, then answered but for those at `passedOver`. */
+function answerBatch(
+  lab: ZoneLab,
+  packets: readonly Uint8Array[],
+  passedOver: readonly number[] = [],
+): readonly string[] {
+  const bytes = new Uint8Array(packets.length * SLOT_BYTES);
+  const { answerer } = lab;
+  for (const [index, packet] of packets.entries()) bytes.set(packet, index * SLOT_BYTES);
+  answerer.enter();
+  for (const [index, packet] of packets.entries()) answerer.readAhead(bytes, index * SLOT_BYTES, packet.length);
+  answerer.prefetch();
+  const answers: string[] = [];
+  for (const [index, packet] of packets.entries()) {
+    if (passedOver.includes(index)) continue;
+    const at = index * SLOT_BYTES;
+    const length = answerer.answer(bytes, at, packet.length, SLOT_BYTES, CLIENT, 0, CLIENT.length, TRANSPORT.UDP);
+    answers.push(Buffer.from(bytes.subarray(at, at + length)).toString("hex"));
+  }
+  answerer.leave();
+  return answers;
+}
+
+function answerAlone(lab: ZoneLab, packet: Uint8Array): string {
+  return Buffer.from(lab.send(packet) ?? []).toString("hex");
+}
+
+test("queries of a batch get the answers that they get alone", () => {
+  const arbitraryQuestions = fc.array(fc.tuple(arbitraryName, fc.constantFrom(...QUESTION_TYPES)), { maxLength: 30 });
+  fc.assert(
+    fc.property(arbitraryZones, arbitraryQuestions, (zones, questions) => {
+      const lab = openLab(zones.map(zoneText));
+      const packets = questions.map(([name, type]) => queryBytes(`${name} ${type}`));
+      assert.deepEqual(
+        answerBatch(lab, packets),
+        packets.map((packet) => answerAlone(lab, packet)),
+      );
+    }),
+  );
+});
+
+const RECORDS = Array.from({ length: 100 }, (_, index) => `n${index} A 192.0.2.${index}\n`).join("");
+const PACKETS = Array.from({ length: READ_AHEAD_MAX + 20 }, (_, index) => queryBytes(`n${index}.example.test. A`));
+
+test("a batch larger than what is read ahead is answered whole", () => {
+  const lab = openLab([zone("example.test.", RECORDS)]);
+  assert.deepEqual(
+    answerBatch(lab, PACKETS),
+    PACKETS.map((packet) => answerAlone(lab, packet)),
+  );
+});
+
+test("a query of the batch that is never answered does not disturb those behind it", () => {
+  const lab = openLab([zone("example.test.", RECORDS)]);
+  const passedOver = [0, 5, 6];
+  const expected = PACKETS.filter((_, index) => !passedOver.includes(index)).map((packet) => answerAlone(lab, packet));
+  assert.deepEqual(answerBatch(lab, PACKETS, passedOver), expected);
+});
+
+test("a batch leaves nothing to the next", () => {
+  const lab = openLab([zone("example.test.", RECORDS)]);
+  answerBatch(lab, PACKETS.slice(0, 10), [8, 9]);
+  const others = PACKETS.slice(20, 30);
+  assert.deepEqual(
+    answerBatch(lab, others),
+    others.map((packet) => answerAlone(lab, packet)),
+  );
+});
+
+test("broken messages and silence have their place in a batch", () => {
+  const lab = openLab([zone("example.test.", RECORDS)]);
+  const good = PACKETS[0]!;
+  const response = Uint8Array.from(good);
+  response[2]! |= 0x80;
+  const packets = [good, new Uint8Array(3), good.subarray(0, 20), response, queryBytes(". A"), good];
+  assert.deepEqual(
+    answerBatch(lab, packets),
+    packets.map((packet) => answerAlone(lab, packet)),
+  );
+});
