@@ -3,7 +3,8 @@
  * counted by LISTEN_FDS, meant for the process that LISTEN_PID names.
  */
 import type { Address } from "./address.ts";
-import { describeSocket, type Libc, type SocketKind } from "./linux.ts";
+import type { Libc } from "./linux/libc.ts";
+import { describeSocket, type SocketKind } from "./linux/socket.ts";
 
 const FIRST_DESCRIPTOR = 3;
 

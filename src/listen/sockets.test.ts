@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OperatorError } from "../base/errors.ts";
 import type { Address } from "./address.ts";
-import { closeDescriptor, describeSocket, openLibc, openTcpListener, openUdpSocket } from "./linux.ts";
+import { openLibc } from "./linux/libc.ts";
+import { closeDescriptor, describeSocket, openTcpListener, openUdpSocket } from "./linux/socket.ts";
 import { closeListeners, openListeners } from "./sockets.ts";
 import { probeListeners } from "./sockets-portable.ts";
 

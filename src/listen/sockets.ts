@@ -5,14 +5,8 @@
 import { errorCode, errorText, OperatorError } from "../base/errors.ts";
 import { type Address, addressToText, sameAddress } from "./address.ts";
 import type { InheritedSocket } from "./inherited.ts";
-import {
-  closeDescriptor,
-  describeSocket,
-  type Libc,
-  openTcpListener,
-  openUdpSocket,
-  prepareUdpSocket,
-} from "./linux.ts";
+import type { Libc } from "./linux/libc.ts";
+import { closeDescriptor, describeSocket, openTcpListener, openUdpSocket, prepareUdpSocket } from "./linux/socket.ts";
 
 /** One address that is served. */
 export type Listener = {

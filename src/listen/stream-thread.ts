@@ -6,7 +6,8 @@ import { TRANSPORT, threadCounters } from "../image/counters.ts";
 import { hostText } from "./address.ts";
 import { createFailureReporter } from "./failure-reports.ts";
 import { STREAM_LIMITS, TCP_BACKLOG } from "./limits.ts";
-import { duplicateDescriptor, openLibc } from "./linux.ts";
+import { openLibc } from "./linux/libc.ts";
+import { duplicateDescriptor } from "./linux/socket.ts";
 import { createStreamService } from "./stream.ts";
 import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "./threads.ts";
 

@@ -8,7 +8,8 @@ import type { Answerer } from "../answer/answerer.ts";
 import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
 import { type Address, clientAddress, hostText } from "./address.ts";
 import { UDP_SLOT_BYTES, UDP_SOCKET_BUFFER_BYTES } from "./limits.ts";
-import { duplicateDescriptor, openLibc } from "./linux.ts";
+import { openLibc } from "./linux/libc.ts";
+import { duplicateDescriptor } from "./linux/socket.ts";
 import type { ThreadSocket } from "./threads.ts";
 
 export type DgramService = {

@@ -2,7 +2,9 @@ import type { MessagePort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import { threadCounters } from "../image/counters.ts";
 import { createFailureReporter } from "./failure-reports.ts";
-import { createBatch, createPollSet, openLibc } from "./linux.ts";
+import { createBatch } from "./linux/batch.ts";
+import { openLibc } from "./linux/libc.ts";
+import { createPollSet, createStopwatch } from "./linux/waiting.ts";
 import type { ListenerThreadData, ListenerThreadMessage } from "./threads.ts";
 import { runBatchLoop } from "./udp-batch.ts";
 
@@ -18,6 +20,7 @@ export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAn
       libc,
       sockets.map(({ descriptor }) => descriptor),
     ),
+    stopwatch: createStopwatch(libc),
     answerer: makeAnswerer(shared, { thread, ...options }),
     counters: threadCounters(shared, thread),
     control: new Int32Array(shared.control),

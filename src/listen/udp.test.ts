@@ -10,7 +10,7 @@ import { COUNTER, threadCounters } from "../image/counters.ts";
 import { CONTROL, createSharedImage } from "../image/shared.ts";
 import { type Address, hostText } from "./address.ts";
 import { UDP_SLOT_BYTES } from "./limits.ts";
-import { openLibc } from "./linux.ts";
+import { openLibc } from "./linux/libc.ts";
 import { closeListeners, type Listener, openListeners } from "./sockets.ts";
 import { probeListeners } from "./sockets-portable.ts";
 import type { ListenerThreadData, ListenerThreadMessage } from "./threads.ts";

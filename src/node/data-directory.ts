@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { errorCode, errorText, OperatorError } from "../base/errors.ts";
-import { type Libc, lockFile } from "../listen/linux.ts";
+import type { Libc } from "../listen/linux/libc.ts";
+import { lockFile } from "../listen/linux/socket.ts";
 
 const KEY_BYTES = 32;
 

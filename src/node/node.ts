@@ -10,7 +10,7 @@ import { CONTROL, createSharedImage, EPOCH_STRIDE, EPOCHS_AT, MAX_THREADS, type 
 import { type Address, addressToText } from "../listen/address.ts";
 import { takeInheritedSockets } from "../listen/inherited.ts";
 import { STREAM_LIMITS } from "../listen/limits.ts";
-import { type Libc, openLibc } from "../listen/linux.ts";
+import { type Libc, openLibc } from "../listen/linux/libc.ts";
 import { closeListeners, type Listener, openListeners } from "../listen/sockets.ts";
 import { probeListeners } from "../listen/sockets-portable.ts";
 import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "../listen/threads.ts";

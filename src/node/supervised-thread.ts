@@ -50,6 +50,7 @@ export function superviseThread<Message, Command>(options: SupervisedOptions<Mes
       worker = undefined;
       if (isEnding) return onEnd();
       options.onDeath();
+      if (isEnding) return onEnd();
       deathsInARow = performance.now() - startedAt > HEALTHY_AFTER_MS ? 1 : deathsInARow + 1;
       const pauseMs = replacementPauseMs(deathsInARow);
       log("error", `thread ${name} ended and is replaced`, { exit_code: exitCode, pause_ms: pauseMs });
