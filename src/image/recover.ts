@@ -17,23 +17,26 @@ import {
 } from "./layout.ts";
 import { retire } from "./reclaim.ts";
 import { regionUnits } from "./regions.ts";
-import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
+import { CONTROL } from "./shared.ts";
 import { type ImageWriter, showZones, unitsOfRRset } from "./writer-state.ts";
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 
 /** Fills the writer's own knowledge from the shared image; an empty image leaves it as it is. */
 export function recoverImage(writer: ImageWriter): void {
-  const { directory, control } = writer.view;
-  if (directory[0] === 0) return;
+  const { directory, control, depth } = writer.view;
+  const first = 1 << depth;
+  if (directory[first] === 0) return;
   completeDirectory(writer);
   // The arena may have grown without a word: from now on blocks lie across what readers take for its end.
   Atomics.add(control, CONTROL.GENERATION, 1);
   const found: Found = { references: [], units: [], active: new Set() };
-  for (let index = 0; index < directory.length; index++) {
+  for (let index = first; index < first * 2; index++) {
     const segment = directory[index]!;
     const known = writer.segments.get(segment);
-    if (known === undefined) writer.segments.set(segment, readSegment(writer, segment, spanOf(directory, index)));
+    if (known !== undefined) continue;
+    const shared = spanOf(directory, index, first * 2);
+    writer.segments.set(segment, readSegment(writer, segment, depth - Math.floor(Math.log2(shared))));
   }
   for (const segment of writer.segments.keys()) {
     dropEmptyEntries(writer, segment);
@@ -52,15 +55,16 @@ export function recoverImage(writer: ImageWriter): void {
 }
 
 /** Brings the directory to one side of what its writer died in the middle of. */
-function completeDirectory({ view: { directory, control } }: ImageWriter): void {
+function completeDirectory({ view: { directory, control, depth } }: ImageWriter): void {
   const split = control[CONTROL.SPLIT_SEGMENT]!;
   const first = control[CONTROL.SPLIT_FIRST]!;
   const span = control[CONTROL.SPLIT_SPAN]!;
   if (split !== 0) for (let index = 0; index < span; index++) Atomics.store(directory, first + index, split);
   Atomics.store(control, CONTROL.SPLIT_SEGMENT, 0);
   // The first segment of all is entered from the start of the directory on.
-  const segment = directory[0]!;
-  for (let index = directory.length - 1; directory[index] === 0; index--) Atomics.store(directory, index, segment);
+  const start = 1 << depth;
+  const segment = directory[start]!;
+  for (let index = start * 2 - 1; directory[index] === 0; index--) Atomics.store(directory, index, segment);
 }
 
 /** Takes away zone entries that name no body: their zone was to be activated, or was deleted. */
@@ -75,17 +79,17 @@ function dropEmptyEntries(writer: ImageWriter, segment: number): void {
   }
 }
 
-/** How many directory words from `index` on name the same segment. */
-function spanOf(directory: Int32Array, index: number): number {
+/** How many directory words from `index` on, before `end`, name the same segment. */
+function spanOf(directory: Int32Array, index: number, end: number): number {
   let span = 1;
-  while (index + span < directory.length && directory[index + span] === directory[index]) span++;
+  while (index + span < end && directory[index + span] === directory[index]) span++;
   return span;
 }
 
 function readSegment(
   writer: ImageWriter,
   segment: number,
-  span: number,
+  depth: number,
 ): { depth: number; live: number; used: number } {
   const base = segment * UNIT_WORDS;
   let live = 0;
@@ -95,7 +99,7 @@ function readSegment(
     if (node > 0) live++;
     if (node !== 0) used++;
   }
-  return { depth: DIRECTORY_BITS - Math.floor(Math.log2(span)), live, used };
+  return { depth, live, used };
 }
 
 function forEachNode(writer: ImageWriter, segment: number, visit: (node: number) => void): void {

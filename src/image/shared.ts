@@ -13,8 +13,12 @@ export const MAX_THREADS = 64;
 export const ARENA_MAX_BYTES = 8 * 2 ** 30;
 const ARENA_FIRST_BYTES = 2 ** 20;
 
-/** The directory has one word for each value of a hash's upper bits. */
-export const DIRECTORY_BITS = 16;
+/**
+ * The directory of depth d has a word for each value of a hash's d upper bits, at words [2^d, 2^(d+1)): one of every depth
+ * has its place, and the one in use is no larger than the name table needs, so that it stays in a processor's first cache.
+ */
+export const DIRECTORY_DEPTH_MIN = 1;
+export const DIRECTORY_DEPTH_MAX = 16;
 
 /** Words (Int32) of `control`. */
 export const CONTROL = {
@@ -36,6 +40,8 @@ export const CONTROL = {
   NAMES: 15,
   RRSETS: 16,
   ZONES: 17,
+  /** Depth of the directory in use. Writer: image writer. */
+  DIRECTORY_DEPTH: 12,
   /** Block of the region table, 0 for none. Writer: image writer. */
   REGIONS: 18,
   /** While a segment of the name table is being replaced: the segment, else 0; its directory words. Writer: image writer. */
@@ -68,7 +74,7 @@ export type SharedImage = {
 export function createSharedImage(seed: number): SharedImage {
   const shared: SharedImage = {
     control: new SharedArrayBuffer(CONTROL_WORDS * 4),
-    directory: new SharedArrayBuffer(2 ** DIRECTORY_BITS * 4),
+    directory: new SharedArrayBuffer(2 ** (DIRECTORY_DEPTH_MAX + 1) * 4),
     arena: new SharedArrayBuffer(ARENA_FIRST_BYTES, { maxByteLength: ARENA_MAX_BYTES }),
     counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
     // Pages that nobody touches cost nothing.
@@ -77,5 +83,6 @@ export function createSharedImage(seed: number): SharedImage {
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;
   control[CONTROL.HASH_SEED] = seed | 0;
+  control[CONTROL.DIRECTORY_DEPTH] = DIRECTORY_DEPTH_MIN;
   return shared;
 }

@@ -6,7 +6,8 @@
 import { allocate } from "./arena.ts";
 import { SEGMENT_SLOTS, SEGMENT_UNITS, SLOT_REMOVED, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
-import { CONTROL, DIRECTORY_BITS } from "./shared.ts";
+import { CONTROL, DIRECTORY_DEPTH_MAX } from "./shared.ts";
+import { directoryIndex } from "./view.ts";
 import type { ImageWriter } from "./writer-state.ts";
 
 const SEGMENT_MOST_USED = (SEGMENT_SLOTS * 3) / 4;
@@ -30,8 +31,8 @@ export function insertSlot(writer: ImageWriter, mixed: number, node: number): vo
 
 /** Removes a node's slot: look-ups that pass it go on behind it. */
 export function removeSlot(writer: ImageWriter, mixed: number, node: number): void {
-  const segment = writer.view.directory[mixed >>> (32 - DIRECTORY_BITS)]!;
-  const { words } = writer.view;
+  const { words, directory, depth } = writer.view;
+  const segment = directory[directoryIndex(depth, mixed)]!;
   const base = segment * UNIT_WORDS;
   let slot = mixed & SLOT_MASK;
   while (words[base + slot * 2 + 1] !== node) slot = (slot + 1) & SLOT_MASK;
@@ -41,18 +42,33 @@ export function removeSlot(writer: ImageWriter, mixed: number, node: number): vo
 
 /** The segment that takes a hash, with room for one more. */
 function segmentFor(writer: ImageWriter, mixed: number): number {
-  const { directory } = writer.view;
-  const prefix = mixed >>> (32 - DIRECTORY_BITS);
-  let segment = directory[prefix]!;
+  const { view } = writer;
+  let segment = view.directory[directoryIndex(view.depth, mixed)]!;
   if (segment === 0) {
     segment = createSegment(writer, 0);
-    for (let index = 0; index < directory.length; index++) Atomics.store(directory, index, segment);
+    nameSegments(writer, 0, 1 << view.depth, segment);
   }
   while (writer.segments.get(segment)!.used >= SEGMENT_MOST_USED) {
-    replaceSegment(writer, segment, prefix);
-    segment = directory[prefix]!;
+    replaceSegment(writer, segment, mixed);
+    segment = view.directory[directoryIndex(view.depth, mixed)]!;
   }
   return segment;
+}
+
+/** Lets words [from, from + count) of the directory in use name a segment. */
+function nameSegments(writer: ImageWriter, from: number, count: number, segment: number): void {
+  const { directory, depth } = writer.view;
+  for (let index = 0; index < count; index++) Atomics.store(directory, (1 << depth) + from + index, segment);
+}
+
+/** Puts a directory of twice the size into use. A reader may go on with the one before until its batch ends. */
+function deepenDirectory({ view }: ImageWriter): void {
+  const { directory, depth, control } = view;
+  for (let index = 0; index < 2 << depth; index++) {
+    Atomics.store(directory, (2 << depth) + index, directory[(1 << depth) + (index >>> 1)]!);
+  }
+  view.depth = depth + 1;
+  Atomics.store(control, CONTROL.DIRECTORY_DEPTH, view.depth);
 }
 
 function createSegment(writer: ImageWriter, depth: number): number {
@@ -63,32 +79,36 @@ function createSegment(writer: ImageWriter, depth: number): number {
   return segment;
 }
 
-/** Replaces a full segment: by a clean copy where most of it is removed slots, else by two halves. */
-function replaceSegment(writer: ImageWriter, segment: number, prefix: number): void {
+/** Replaces the full segment of a hash: by a clean copy where most of it is removed slots, else by two halves. */
+function replaceSegment(writer: ImageWriter, segment: number, mixed: number): void {
   const info = writer.segments.get(segment)!;
-  const halve = info.live > SEGMENT_SLOTS / 2 && info.depth < DIRECTORY_BITS;
+  const halve = info.live > SEGMENT_SLOTS / 2 && info.depth < DIRECTORY_DEPTH_MAX;
   if (!halve && info.live >= SEGMENT_MOST_USED) throw new RangeError("the name table has reached its largest size");
+  if (halve && info.depth === writer.view.depth) deepenDirectory(writer);
   const depth = halve ? info.depth + 1 : info.depth;
   const low = createSegment(writer, depth);
   const high = halve ? createSegment(writer, depth) : low;
-  const { words, directory, control } = writer.view;
+  const { words } = writer.view;
   const base = segment * UNIT_WORDS;
   for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
     const node = words[base + slot * 2 + 1]!;
     if (node <= 0) continue;
-    const mixed = words[base + slot * 2]!;
-    const upper = halve && (mixed >>> (32 - depth)) % 2 === 1;
-    copySlot(writer, upper ? high : low, mixed, node);
+    const hash = words[base + slot * 2]!;
+    const upper = halve && ((hash >>> (32 - depth)) & 1) === 1;
+    copySlot(writer, upper ? high : low, hash, node);
   }
-  const span = 1 << (DIRECTORY_BITS - info.depth);
+  const span = 1 << (writer.view.depth - info.depth);
+  const prefix = directoryIndex(writer.view.depth, mixed) - (1 << writer.view.depth);
   const first = prefix - (prefix % span);
+  const { control } = writer.view;
   // A writer that dies among these stores leaves the old segment to its successor, which goes back to it: it has every name.
-  control[CONTROL.SPLIT_FIRST] = first;
+  control[CONTROL.SPLIT_FIRST] = (1 << writer.view.depth) + first;
   control[CONTROL.SPLIT_SPAN] = span;
   Atomics.store(control, CONTROL.SPLIT_SEGMENT, segment);
-  for (let index = 0; index < span; index++) {
-    Atomics.store(directory, first + index, halve && index >= span / 2 ? high : low);
-  }
+  if (halve) {
+    nameSegments(writer, first, span / 2, low);
+    nameSegments(writer, first + span / 2, span / 2, high);
+  } else nameSegments(writer, first, span, low);
   Atomics.store(control, CONTROL.SPLIT_SEGMENT, 0);
   writer.segments.delete(segment);
   retire(writer.retired, writer.view.control, segment, SEGMENT_UNITS);

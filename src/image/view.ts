@@ -4,7 +4,7 @@
  */
 
 import { mixHash, NODE, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
-import { CONTROL, DIRECTORY_BITS, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
+import { CONTROL, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
 
 export type ImageView = {
   readonly shared: SharedImage;
@@ -13,19 +13,23 @@ export type ImageView = {
   words: Int32Array;
   bytes: Uint8Array;
   generation: number;
+  /** Depth of the directory that is in use; a reader keeps it for a batch. */
+  depth: number;
   /** References below it lie inside `words` and `bytes`. */
   limit: number;
 };
 
 export function openView(shared: SharedImage): ImageView {
   const length = shared.arena.byteLength;
+  const control = new Int32Array(shared.control);
   return {
     shared,
-    control: new Int32Array(shared.control),
+    control,
     directory: new Int32Array(shared.directory),
     words: new Int32Array(shared.arena, 0, length / 4),
     bytes: new Uint8Array(shared.arena, 0, length),
     generation: 0,
+    depth: control[CONTROL.DIRECTORY_DEPTH]!,
     limit: length / UNIT_BYTES,
   };
 }
@@ -52,6 +56,7 @@ export function enterImage(view: ImageView, thread: number): void {
     view.generation = generation;
     refreshView(view);
   }
+  view.depth = control[CONTROL.DIRECTORY_DEPTH]!;
 }
 
 /** Ends reading: the thread holds no reference into the image any more. */
@@ -59,9 +64,19 @@ export function leaveImage(view: ImageView, thread: number): void {
   Atomics.store(view.control, EPOCHS_AT + thread * EPOCH_STRIDE, 0);
 }
 
+/** The word of the directory that names the segment of a mixed hash. */
+export function directoryIndex(depth: number, mixed: number): number {
+  return (1 << depth) + (mixed >>> (32 - depth));
+}
+
+/** The words of the directory of the view's depth. */
+export function directoryInUse({ directory, depth }: ImageView): Int32Array {
+  return directory.subarray(1 << depth, 2 << depth);
+}
+
 /** The word at which the search for a mixed hash begins; -1 while the image is empty. */
 export function slotOf(view: ImageView, mixed: number): number {
-  const segment = view.directory[mixed >>> (32 - DIRECTORY_BITS)]!;
+  const segment = view.directory[directoryIndex(view.depth, mixed)]!;
   if (segment === 0) return -1;
   if (segment >= view.limit) refreshView(view);
   return segment * UNIT_WORDS + (mixed & (SEGMENT_SLOTS - 1)) * 2;
@@ -82,7 +97,7 @@ export function findNode(
   to: number,
 ): number {
   const mixed = mixHash(hash, incarnation);
-  const segment = view.directory[mixed >>> (32 - DIRECTORY_BITS)]!;
+  const segment = view.directory[directoryIndex(view.depth, mixed)]!;
   if (segment === 0) return 0;
   if (segment >= view.limit) refreshView(view);
   const base = segment * UNIT_WORDS;

@@ -12,6 +12,7 @@ import {
 } from "../../src/image/layout.ts";
 import { regionUnits } from "../../src/image/regions.ts";
 import { CONTROL } from "../../src/image/shared.ts";
+import { directoryInUse } from "../../src/image/view.ts";
 import type { ZoneHandle } from "../../src/image/writer.ts";
 import { type ImageWriter, unitsOfRRset } from "../../src/image/writer-state.ts";
 
@@ -51,7 +52,7 @@ function own({ arena, retired }: ImageWriter): Block[] {
 function reachable(writer: ImageWriter): Block[] {
   const { view } = writer;
   const blocks: Block[] = [];
-  for (const segment of new Set(view.directory)) {
+  for (const segment of new Set(directoryInUse(view))) {
     if (segment === 0) continue;
     blocks.push({ reference: segment, units: SEGMENT_UNITS, what: "segment" });
     for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {

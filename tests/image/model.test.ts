@@ -3,8 +3,8 @@ import test from "node:test";
 import { createLookup, FOUND, findZone, lookUpName } from "../../src/answer/lookup.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../../src/image/layout.ts";
 import type { NameKey } from "../../src/image/name-key.ts";
-import { CONTROL } from "../../src/image/shared.ts";
-import { type ImageView, openView, refreshView } from "../../src/image/view.ts";
+import { CONTROL, MAX_THREADS } from "../../src/image/shared.ts";
+import { enterImage, type ImageView, leaveImage, openView, refreshView } from "../../src/image/view.ts";
 import { collect, discardZone } from "../../src/image/writer.ts";
 import { seededChance } from "../support/chance.ts";
 import { auditArena } from "./audit.ts";
@@ -14,6 +14,8 @@ import { PROGRESS, startReaders } from "./readers.ts";
 import { change, createSubject, type Subject } from "./subject.ts";
 import { STABLE_NAMES, UNIVERSE } from "./universe.ts";
 
+/** No reader thread has this index. */
+const COMPARER_THREAD = MAX_THREADS - 1;
 const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const STEPS = 12_000;
 const STEPS_A_COMPARISON = 20;
@@ -95,7 +97,11 @@ test("an image answers as a model in plain maps, and other threads never see a t
     for (let step = 1; step <= STEPS; step++) {
       change(subject);
       collect(subject.writer);
-      if (step % STEPS_A_COMPARISON === 0) compare(subject, view, keys);
+      if (step % STEPS_A_COMPARISON === 0) {
+        enterImage(view, COMPARER_THREAD);
+        compare(subject, view, keys);
+        leaveImage(view, COMPARER_THREAD);
+      }
       if (step % STEPS_AN_AUDIT === 0) {
         auditArena(
           subject.writer,
