@@ -85,7 +85,8 @@ for (const [kind, addresses] of [
         const answered = ids.filter((id) => id % 3 === 0);
         const answers = answered.map((id) => client.answerTo(id));
         for (const id of ids) {
-          const other = id % 3 === 1 ? testQuery(id, ACTION.SILENCE) : testQuery(id, ACTION.THROW);
+          const thrown = id % 2 === 0 ? ACTION.THROW : ACTION.THROW_EARLY;
+          const other = testQuery(id, id % 3 === 1 ? ACTION.SILENCE : thrown);
           client.socket.send(id % 3 === 0 ? longQuery(id, 20 + id) : other);
         }
         for (const [index, answer] of (await Promise.all(answers)).entries()) {

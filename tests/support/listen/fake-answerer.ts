@@ -9,6 +9,8 @@ export const ACTION = {
   SILENCE: 2,
   /** Throws. */
   THROW: 3,
+  /** Throws, and before that when it is read ahead. */
+  THROW_EARLY: 5,
   /** As many bytes as the two bytes behind the action say. */
   LONG: 4,
 } as const;
@@ -25,8 +27,9 @@ export function createFakeAnswerer(): FakeAnswerer {
     leave: () => {
       entered -= 1;
     },
-    readAhead: () => {
+    readAhead: (bytes, offset) => {
       if (entered !== 1) throw new Error("read ahead outside of a batch");
+      if (bytes[offset + 2] === ACTION.THROW_EARLY) throw new Error("asked to throw");
     },
     prefetch: () => {},
     entered: () => entered,
@@ -36,6 +39,7 @@ export function createFakeAnswerer(): FakeAnswerer {
         case ACTION.SILENCE:
           return 0;
         case ACTION.THROW:
+        case ACTION.THROW_EARLY:
           throw new Error("asked to throw");
         case ACTION.LONG: {
           const wanted = Math.min(room, (bytes[offset + 3]! << 8) | bytes[offset + 4]!);
