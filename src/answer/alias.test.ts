@@ -32,9 +32,12 @@ below-cut ALIAS x.cut
 cut NS ns.elsewhere.net.
 *.wild ALIAS www
 to-wild ALIAS x.wild
-mx MX 10 in-zone
+cross ALIAS hop.other.test.
 `;
-const OTHER = zone("other.test.", "@ ALIAS www.example.test.\nwww 7 A 198.51.100.1\n");
+const OTHER = zone(
+  "other.test.",
+  "@ ALIAS www.example.test.\nwww 7 A 198.51.100.1\nhop CNAME sub.hop2\nsub.hop2 ALIAS www\n",
+);
 const lab = openLab([zone("example.test.", RECORDS), OTHER]);
 
 const a = (owner: string, ttl: number) => [
@@ -49,6 +52,11 @@ testAnswers(lab, [
   ["AAAA", "in-zone.example.test. AAAA", ["NOERROR aa", "answer in-zone.example.test. 300 IN AAAA 2001:db8::1"]],
   ["the ALIAS' own TTL is smaller", "short.example.test. A", ["NOERROR aa", ...a("short.example.test.", 50)]],
   ["in another zone", "other.example.test. A", ["NOERROR aa", "answer other.example.test. 7 IN A 198.51.100.1"]],
+  [
+    "over names of another zone that end in its apex",
+    "cross.example.test. A",
+    ["NOERROR aa", "answer cross.example.test. 7 IN A 198.51.100.1"],
+  ],
   ["at an apex", "other.test. A", ["NOERROR aa", ...a("other.test.", 120)]],
   [
     "over a CNAME, whose TTL is the smallest",

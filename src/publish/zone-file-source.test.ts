@@ -36,6 +36,15 @@ test("equal records are one (RFC 2181 section 5), names in them compared without
   assert.equal(lab.message("t.example.test. TXT").answers.length, 2);
 });
 
+test("an equal record leaves nothing behind, for names from a wildcard either", () => {
+  const lab = openLab([zone("example.test.", "*.w MX 1 aaaa\n*.w MX 1 AAAA\n*.w MX 2 b\n*.w MX 3 ccc\n")]);
+  assert.deepEqual(lab.ask("long-label.w.example.test. MX").slice(1), [
+    "answer long-label.w.example.test. 300 IN MX 1 aaaa.example.test.",
+    "answer long-label.w.example.test. 300 IN MX 2 b.example.test.",
+    "answer long-label.w.example.test. 300 IN MX 3 ccc.example.test.",
+  ]);
+});
+
 test("records of one RRset need not follow each other", () => {
   const lab = openLab([
     zone("example.test.", "a A 192.0.2.1\nb A 192.0.2.9\na MX 1 a\nA A 192.0.2.2\na MX 2 b\na A 192.0.2.1\n"),
