@@ -27,6 +27,16 @@ test("an RRset has the TTL of its first record, and a warning says so", () => {
   ]);
 });
 
+test("that TTL holds for records that come later in the file, too", () => {
+  const lab = openLab([
+    `${SOA}a.example.test. 10 A 192.0.2.1\nb.example.test. 5 A 192.0.2.9\na.example.test. 20 A 192.0.2.2\n`,
+  ]);
+  assert.deepEqual(
+    lab.message("a.example.test. A").answers.map(({ ttl }) => ttl),
+    [10, 10],
+  );
+});
+
 test("equal records are one (RFC 2181 section 5), names in them compared without regard to case", () => {
   const lab = openLab([
     zone("example.test.", "a A 192.0.2.1\na A 192.0.2.1\nm MX 1 x\nm MX 1 X\nm MX 2 X\nt TXT x\nt TXT X\n"),
