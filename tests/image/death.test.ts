@@ -8,6 +8,7 @@ import {
   SEGMENT_UNITS,
   UNIT_BYTES,
   UNIT_WORDS,
+  ZONE,
   ZONE_ENTRY,
 } from "../../src/image/layout.ts";
 import { putRegions } from "../../src/image/regions.ts";
@@ -108,6 +109,7 @@ function checkFigures({ view, segments }: ImageWriter): void {
       const first = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
       if (view.words[node * UNIT_WORDS + NODE.INCARNATION] === ZONE_ENTRY) {
         assert.notEqual(first, 0, "a zone entry has a body");
+        assert.equal(view.words[first * UNIT_WORDS + ZONE.SEQUENCE]! % 2, 0, "no change of several names goes on");
         figures.zones++;
         continue;
       }
