@@ -35,28 +35,35 @@ async function serve(
   plan: ThreadPlan,
 ): Promise<void> {
   const isText = config.log.format === "text" || (config.log.format === "auto" && process.stderr.isTTY === true);
-  const { log, flush } = openLog(STDERR, config.log.level, isText ? "text" : "json");
-  process.on("exit", flush);
+  const { log, close } = openLog(STDERR, config.log.level, isText ? "text" : "json");
   let node: RunningNode | undefined;
   let signals = 0;
-  const end = (signal: NodeJS.Signals) => {
+  const onSignal = (signal: NodeJS.Signals) => {
     signals += 1;
     // Before the start is done there is nothing to drain; the second signal means now.
     if (node === undefined || signals > 1) process.exit(signals > 1 ? 1 : 0);
     log("info", `${signal}: stopping`);
-    void node.stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log("error", `stopping failed: ${errorText(error)}`);
-        process.exit(1);
-      },
-    );
+    void end(node, log).then(async (exitCode) => {
+      await close();
+      process.exit(exitCode);
+    });
   };
-  process.on("SIGTERM", end);
-  process.on("SIGINT", end);
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
   process.on("SIGHUP", () => node?.reload());
   node = await startNode({ config, zones, version: packageVersion(), log, environment, plan });
   announce(node, log);
+}
+
+/** Stops the node; the exit code. */
+async function end(node: RunningNode, log: Log): Promise<number> {
+  try {
+    await node.stop();
+    return 0;
+  } catch (error) {
+    log("error", `stopping failed: ${errorText(error)}`);
+    return 1;
+  }
 }
 
 /** What listens where, what is served, and how to try it. */

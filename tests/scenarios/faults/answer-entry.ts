@@ -1,9 +1,13 @@
 /** An answer thread that fails, or tells of its heap, when it is asked for certain names. */
-import { getHeapStatistics } from "node:v8";
+import { getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { parentPort, workerData } from "node:worker_threads";
 import { type Answerer, type AnswererOptions, createAnswerer } from "../../../src/answer/answerer.ts";
 import type { SharedImage } from "../../../src/image/shared.ts";
 import { runUdpThread } from "../../../src/listen/udp-thread.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
 
 /** First labels: one kills the thread at the end of the batch, one makes the answer itself throw, one logs the heap. */
 const KILL = "kill-the-thread";
@@ -19,8 +23,11 @@ function firstLabel(bytes: Uint8Array, offset: number): string {
   return isOurs ? Buffer.from(bytes.subarray(at + 1, at + 1 + length)).toString("latin1") : "";
 }
 
+/** The heap's size, garbage included, and what is left of it without. */
 function tellHeap(): void {
-  const message = `heap ${getHeapStatistics().used_heap_size}`;
+  const used = getHeapStatistics().used_heap_size;
+  collectGarbage();
+  const message = `heap ${used} ${getHeapStatistics().used_heap_size}`;
   parentPort?.postMessage({ kind: "log", line: { level: "info", message } });
 }
 

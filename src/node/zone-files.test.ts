@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { CONTROL, createSharedImage } from "../image/shared.ts";
+import { openImageWriter } from "../image/writer.ts";
+import { createZoneFiles } from "./zone-files.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "signpost-zones-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+function zoneText(name: string, serial: number, more = ""): string {
+  return `$ORIGIN ${name}.\n$TTL 60\n@ SOA ns1 host ${serial} 1 2 3 4\n@ NS ns1\nns1 A 192.0.2.1\n${more}`;
+}
+
+function file(name: string, text: string): string {
+  const path = join(directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+function start(...files: readonly string[]) {
+  const shared = createSharedImage(1);
+  const load = createZoneFiles(
+    openImageWriter(shared),
+    files.map((path) => ({ name: undefined, file: path })),
+  );
+  return { load, zones: () => new Int32Array(shared.control)[CONTROL.ZONES] };
+}
+
+test("every good file is served, whatever the others hold", () => {
+  const good = file("good", zoneText("good.test", 5));
+  const bad = file("bad", zoneText("bad.test", 1, "x A 1\n"));
+  const { load, zones } = start(good, bad, join(directory, "missing"));
+  const report = load();
+  assert.deepEqual(report.served, [{ name: "good.test.", file: good, records: 3, serial: 5 }]);
+  assert.deepEqual(
+    report.faults.map((line) => line.split(": ", 1)[0]),
+    [`${bad}:6:5`],
+  );
+  assert.deepEqual(report.refused, [
+    `zone file ${bad} has 1 error`,
+    `cannot read zone file ${join(directory, "missing")}: there is no such file`,
+  ]);
+  assert.equal(zones(), 1);
+});
+
+test("a file that becomes bad or vanishes stays served as it was", () => {
+  const path = file("changing", zoneText("changing.test", 1));
+  const { load, zones } = start(path);
+  load();
+  file("changing", zoneText("changing.test", 2, "x A 1\n"));
+  assert.equal(load().served[0]?.serial, 1);
+  rmSync(path);
+  assert.equal(load().served[0]?.serial, 1);
+  file("changing", zoneText("changing.test", 3));
+  assert.equal(load().served[0]?.serial, 3);
+  assert.equal(zones(), 1);
+});
+
+test("a file that now holds another zone takes the old one away", () => {
+  const path = file("moving", zoneText("before.test", 1));
+  const { load, zones } = start(path);
+  load();
+  file("moving", zoneText("after.test", 1));
+  assert.deepEqual(
+    load().served.map(({ name }) => name),
+    ["after.test."],
+  );
+  assert.equal(zones(), 1);
+});
+
+test("a zone in two files is refused", () => {
+  const [one, other] = [file("one", zoneText("same.test", 1)), file("other", zoneText("same.test", 2))];
+  assert.deepEqual(start(one, other).load().refused, [`zone files ${one} and ${other} both hold zone same.test.`]);
+});
