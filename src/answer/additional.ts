@@ -1,12 +1,15 @@
-/** The additional section: addresses of the names that MX, SRV and NS records point to, as far as we hold them. */
+/**
+ * The additional section: addresses of the names that MX, SRV and NS records point to, as far as the same zone has them.
+ */
 import { RRTYPE } from "../dns/codes.ts";
-import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { NODE, POINTER, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { LOWER, type NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
-import { findNode } from "../image/view.ts";
-import { FOUND, findZone, lookUpName } from "./lookup.ts";
-import { PUT, putRRset, recordCount } from "./records.ts";
+import { findNode, type ImageView, segmentAt } from "../image/view.ts";
+import { FOUND, lookUpName } from "./lookup.ts";
+import { PUT, putRRset, putRRsetOf, recordCount } from "./records.ts";
 import { POINTER_MAX, type Spelled, spellTarget } from "./spelled.ts";
-import { ADDITIONAL_MAX, type AnswerState, noteZone, reach } from "./state.ts";
+import { ADDITIONAL_MAX, type AnswerState, reach } from "./state.ts";
 
 /** Offset of the target's name in an RR of a static RRset: owner pointer, fixed fields, and what stands before the name. */
 function targetOffset(type: number): number {
@@ -14,83 +17,193 @@ function targetOffset(type: number): number {
 }
 
 /**
- * Adds what is known of the targets of an RRset in the answer, as far as it fits. `name` and `apexLabel` say whose rdata it
- * is; `at` is where the message has the RRset, -1 where names in it were written out.
+ * Adds what is known of the targets of an RRset in the answer, as far as it fits. `name` says whose rdata it is, in the
+ * zone of state.lookup; `at` is where the message has the RRset, -1 where names in it were written out.
  */
-export function putAdditionals(state: AnswerState, rrset: number, name: Spelled, apexLabel: number, at: number): void {
-  forEachTarget(state, rrset, name, apexLabel, at, -1);
+export function putAdditionals(state: AnswerState, rrset: number, name: Spelled, at: number): void {
+  putTargets(state, rrset, name, at, -1, false);
 }
 
 /**
- * Adds the addresses of a referral's name servers. Those at or below the cut are needed to follow it: returns false where
- * one of them does not fit (RFC 9471 section 3.1).
+ * Adds the addresses of a referral's name servers. Those at or below the cut are needed to follow it and come first:
+ * returns false where one of them does not fit (RFC 9471 section 3.1).
  */
-export function putGlue(
-  state: AnswerState,
-  rrset: number,
-  name: Spelled,
-  apexLabel: number,
-  cutLabel: number,
-  at: number,
-): boolean {
-  return forEachTarget(state, rrset, name, apexLabel, at, cutLabel);
+export function putGlue(state: AnswerState, rrset: number, name: Spelled, cutLabel: number, at: number): boolean {
+  const complete = putTargets(state, rrset, name, at, cutLabel, true);
+  putTargets(state, rrset, name, at, cutLabel, false);
+  return complete;
 }
 
-/** In-domain targets first, so that what is needed has the room. `cutLabel` -1: nothing is needed. */
-function forEachTarget(
+/** Of a referral (`cutLabel` not -1), only the targets that are needed, or only the others. False where one did not fit. */
+function putTargets(
   state: AnswerState,
   rrset: number,
   name: Spelled,
-  apexLabel: number,
   at: number,
   cutLabel: number,
+  needed: boolean,
 ): boolean {
-  const { view } = state;
+  const { view, lookup } = state;
+  const zone = lookup.zone;
+  const apexLabel = lookup.apexLabel;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
+  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
   const into = targetOffset(view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff);
-  const seed = view.control[CONTROL.HASH_SEED]!;
+  let pointer = 0;
   let complete = true;
-  for (let pass = cutLabel < 0 ? 1 : 0; pass < 2; pass++) {
-    for (let offset = 0; offset < length; ) {
-      const size = (view.bytes[from + offset + 10]! << 8) | view.bytes[from + offset + 11]!;
-      const place = at + offset + into;
-      const spelled = at < 0 || place > POINTER_MAX ? -1 : place;
-      spellTarget(state.target, view.bytes, from + offset + into, name, apexLabel, spelled, seed);
-      const needed = cutLabel >= 0 && isAtOrBelow(state.target, name, cutLabel);
-      if (needed === (pass === 0) && !putTarget(state, needed) && needed) complete = false;
-      offset += 12 + size;
+  for (let offset = 0; offset < length; ) {
+    const next = offset + 12 + u16(view.bytes, from + offset + 10);
+    const entry = from + length + pointer * POINTER.BYTES;
+    const pointed = pointer < pointers && u16(view.bytes, entry + POINTER.OFFSET) < next;
+    const spelledAt = at < 0 || at + offset + into > POINTER_MAX ? -1 : at + offset + into;
+    lookup.zone = zone;
+    lookup.apexLabel = apexLabel;
+    // The NS RRset of a cut and a target below it have the cut's whole name in common.
+    const suffix = pointed ? apexLabel - view.bytes[entry + POINTER.DEPTH]! : -1;
+    if (cutLabel < 0 || (suffix >= 0 && suffix <= cutLabel) === needed) {
+      const nameAt = from + offset + into;
+      const fits =
+        pointed && spelledAt >= 0
+          ? putPointed(state, name, nameAt, entry, suffix, spelledAt, needed)
+          : putSpelled(state, name, nameAt, suffix, spelledAt, needed);
+      complete &&= fits;
     }
+    if (pointed) pointer++;
+    offset = next;
   }
   return complete;
 }
 
-function isAtOrBelow(target: Spelled, name: Spelled, label: number): boolean {
-  const above = target.key.labels - (name.key.labels - label);
-  return above >= 0 && target.key.hashes[above] === name.key.hashes[label];
+/** The target whose name ends with a pointer, found by the hash that its entry has. */
+function putPointed(
+  state: AnswerState,
+  name: Spelled,
+  nameAt: number,
+  entry: number,
+  suffix: number,
+  spelledAt: number,
+  glue: boolean,
+): boolean {
+  const { view, lookup } = state;
+  const node = findPointed(view, lookup.zone, name.key, lookup.apexLabel, suffix, nameAt, entry);
+  if (node === 0) return glue || putSpelled(state, name, nameAt, suffix, spelledAt, glue);
+  return putNode(state, node, 0, spelledAt, glue);
 }
 
-/** Adds the A and AAAA RRsets of state.target. Returns false where one did not fit. */
-function putTarget(state: AnswerState, glue: boolean): boolean {
+/** The node of the name that is spelled at `nameAt` up to its pointer, and goes on like `base` at `suffix`; 0 for none. */
+function findPointed(
+  view: ImageView,
+  zone: number,
+  base: NameKey,
+  apexLabel: number,
+  suffix: number,
+  nameAt: number,
+  entry: number,
+): number {
+  const { bytes, words } = view;
+  const spelled = spelledLength(bytes, nameAt);
+  const start = base.offsets[suffix]!;
+  const length = spelled + base.offsets[apexLabel]! - start;
+  const incarnation = words[zone * UNIT_WORDS + ZONE.INCARNATION]!;
+  const hash = pointedHash(bytes, entry);
+  const segment = segmentAt(view, hash);
+  for (let slot = hash & (SEGMENT_SLOTS - 1); segment >= 0; slot = (slot + 1) & (SEGMENT_SLOTS - 1)) {
+    const node = view.words[segment + slot * 2 + 1]!;
+    if (node === 0) return 0;
+    if (node < 0 || view.words[segment + slot * 2] !== hash) continue;
+    reach(view, node);
+    const at = node * UNIT_WORDS;
+    if (view.words[at + NODE.INCARNATION] !== incarnation || (view.words[at + NODE.META]! & 0xff) !== length) continue;
+    if (isPointed(view.bytes, node * UNIT_BYTES + NODE.NAME_BYTE, length, nameAt, spelled, base, start)) return node;
+  }
+  return 0;
+}
+
+function isPointed(
+  bytes: Uint8Array,
+  nodeName: number,
+  length: number,
+  nameAt: number,
+  spelled: number,
+  base: NameKey,
+  start: number,
+): boolean {
+  for (let index = 0; index < spelled; index++) {
+    if (bytes[nodeName + index] !== LOWER[bytes[nameAt + index]!]) return false;
+  }
+  for (let index = spelled; index < length; index++) {
+    if (bytes[nodeName + index] !== base.lower[start + index - spelled]) return false;
+  }
+  return true;
+}
+
+/** Bytes of the labels before the pointer. */
+function spelledLength(bytes: Uint8Array, nameAt: number): number {
+  let at = nameAt;
+  while (bytes[at]! < 64) at += bytes[at]! + 1;
+  return at - nameAt;
+}
+
+/** The mixed hash in a pointer's entry. */
+export function pointedHash(bytes: Uint8Array, entry: number): number {
+  const at = entry + POINTER.HASH;
+  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+}
+
+/** The target by its whole name: one that is written out, or is covered by a wildcard. */
+function putSpelled(
+  state: AnswerState,
+  name: Spelled,
+  nameAt: number,
+  suffix: number,
+  spelledAt: number,
+  glue: boolean,
+): boolean {
   const { view, lookup, target } = state;
+  spellTarget(target, view.bytes, nameAt, name, suffix, spelledAt, view.control[CONTROL.HASH_SEED]!);
   const { key } = target;
-  if (key.labels === 0 || findZone(view, lookup, key, 0) === 0) return true;
-  noteZone(state, lookup.zone);
+  const apex = key.labels - (name.key.labels - lookup.apexLabel);
+  if (key.labels === 0 || apex < 0 || !sameSuffix(key, apex, name.key, lookup.apexLabel)) return true;
+  lookup.apexLabel = apex;
   const incarnation = view.words[lookup.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   // Glue lies below a cut, where lookUpName does not look.
-  let node = findNode(view, incarnation, key.hashes[0]!, key.lower, 0, key.offsets[lookup.apexLabel]!);
+  let node = findNode(view, incarnation, key.hashes[0]!, key.lower, 0, key.offsets[apex]!);
   if (node === 0 && !glue) {
     lookUpName(view, lookup, key);
     if (lookup.found === FOUND.WILDCARD) node = lookup.node;
   }
-  if (node === 0) return true;
-  reach(view, node);
-  const a = putAddressType(state, node, RRTYPE.A, glue);
-  return putAddressType(state, node, RRTYPE.AAAA, glue) && a;
+  return node === 0 || putNode(state, node, key.hashes[0]!, -1, glue);
+}
+
+function sameSuffix(a: NameKey, aLabel: number, b: NameKey, bLabel: number): boolean {
+  if (a.hashes[aLabel] !== b.hashes[bLabel]) return false;
+  const from = a.offsets[aLabel]!;
+  const other = b.offsets[bLabel]!;
+  if (a.length - from !== b.length - other) return false;
+  for (let index = from; index < a.length; index++) if (a.lower[index] !== b.lower[other + index - from]) return false;
+  return true;
+}
+
+/**
+ * Adds the A and AAAA RRsets of a node, under the name that the message has at `owner`, or under state.target where that is
+ * -1. `hash` tells owners apart whose RRsets are the same. Returns false where one did not fit.
+ */
+function putNode(state: AnswerState, node: number, hash: number, owner: number, glue: boolean): boolean {
+  reach(state.view, node);
+  const a = putAddressType(state, node, RRTYPE.A, hash, owner, glue);
+  return putAddressType(state, node, RRTYPE.AAAA, hash, owner, glue) && a;
 }
 
 /** Glue is complete; of other addresses there are no more than fit into state.added, which ends repetitions. */
-function putAddressType(state: AnswerState, node: number, type: number, glue: boolean): boolean {
+function putAddressType(
+  state: AnswerState,
+  node: number,
+  type: number,
+  hash: number,
+  owner: number,
+  glue: boolean,
+): boolean {
   const { view, query, target, added } = state;
   let rrset = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
   for (; rrset !== 0; rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!) {
@@ -99,11 +212,14 @@ function putAddressType(state: AnswerState, node: number, type: number, glue: bo
   }
   const isFull = state.addedCount === ADDITIONAL_MAX;
   if (rrset === 0 || (isFull && !glue)) return true;
-  const hash = target.key.hashes[0]!;
   for (let index = 0; index < state.addedCount; index++) {
     if (added[index * 2] === rrset && added[index * 2 + 1] === hash) return true;
   }
-  if (putRRset(view, query, rrset, target, 0, 0, false) === PUT.NO_ROOM) return false;
+  const fits =
+    owner >= 0
+      ? putRRsetOf(view, query, rrset, owner)
+      : putRRset(view, query, rrset, target, 0, 0, false) !== PUT.NO_ROOM;
+  if (!fits) return false;
   if (!isFull) {
     added[state.addedCount * 2] = rrset;
     added[state.addedCount * 2 + 1] = hash;
@@ -111,4 +227,8 @@ function putAddressType(state: AnswerState, node: number, type: number, glue: bo
   }
   query.additionals += recordCount(view, rrset);
   return true;
+}
+
+function u16(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 8) | bytes[at + 1]!;
 }

@@ -3,7 +3,7 @@ import { EDE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { CONTROL } from "../image/shared.ts";
 import { FOUND, findZone, lookUpName } from "./lookup.ts";
-import { putAddresses, recordCount } from "./records.ts";
+import { firstSuffix, putAddresses, recordCount } from "./records.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
@@ -23,7 +23,7 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ho
   let from = alias;
   for (let followed = 0; followed < CHAIN_MAX; followed++) {
     const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + TARGET_AT;
-    spellTarget(target, view.bytes, bytesAt, base, lookup.apexLabel, -1, seed);
+    spellTarget(target, view.bytes, bytesAt, base, firstSuffix(view, from, lookup.apexLabel), -1, seed);
     if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
     noteZone(state, lookup.zone);
     lookUpName(view, lookup, target.key);

@@ -9,7 +9,7 @@ import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
 import { FOUND, findZone, lookUpName } from "./lookup.ts";
-import { PUT, putRRset, recordCount } from "./records.ts";
+import { firstSuffix, PUT, putRRset, recordCount } from "./records.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
@@ -65,7 +65,10 @@ function routeToZone(state: AnswerState, name: Spelled): boolean {
   const { view, lookup, query } = state;
   if (findZone(view, lookup, name.key, 0) === 0) return false;
   if (query.type === RRTYPE.DS && lookup.apexLabel === 0 && name.key.labels > 0) {
-    if (findZone(view, lookup, name.key, 1) === 0) findZone(view, lookup, name.key, 0);
+    const { zone } = lookup;
+    if (findZone(view, lookup, name.key, 1) !== 0) return true;
+    lookup.zone = zone;
+    lookup.apexLabel = 0;
   }
   return true;
 }
@@ -94,10 +97,12 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   if (wanted !== 0) return putAnswer(state, name, wanted, hops);
   if (cname !== 0) return followCname(state, name, next, cname, hops);
   if (alias !== 0 && (type === RRTYPE.A || type === RRTYPE.AAAA)) {
+    const { zone, apexLabel } = lookup;
     const step = answerAlias(state, name, alias, hops);
     if (step !== STEP.FOLLOW) return step;
     // The target has no such addresses: the zone of the ALIAS says so.
-    routeToZone(state, name);
+    lookup.zone = zone;
+    lookup.apexLabel = apexLabel;
   }
   return putNegative(state, name);
 }
@@ -112,7 +117,7 @@ function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: numbe
   if (recordCount(view, rrset) === 0) return putNegative(state, name);
   const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
   if (type === RRTYPE.MX || type === RRTYPE.SRV || type === RRTYPE.NS) {
-    putAdditionals(state, rrset, name, lookup.apexLabel, put === PUT.AS_IS ? at - query.start : -1);
+    putAdditionals(state, rrset, name, put === PUT.AS_IS ? at - query.start : -1);
   }
   return STEP.ANSWERED;
 }
@@ -132,7 +137,8 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   query.answers++;
   const target = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + CNAME_TARGET_AT;
   const targetAt = put === PUT.AS_IS ? at + CNAME_TARGET_AT : -1;
-  spellTarget(next, view.bytes, target, name, lookup.apexLabel, targetAt, view.control[CONTROL.HASH_SEED]!);
+  const suffix = firstSuffix(view, rrset, lookup.apexLabel);
+  spellTarget(next, view.bytes, target, name, suffix, targetAt, view.control[CONTROL.HASH_SEED]!);
   return STEP.FOLLOW;
 }
 
@@ -159,7 +165,7 @@ function putReferral(state: AnswerState, name: Spelled): Step {
   const put = putRRset(view, query, rrset, name, cutLabel, apexLabel, false);
   if (put === PUT.NO_ROOM) return truncate(state);
   query.authorities += recordCount(view, rrset);
-  if (!putGlue(state, rrset, name, apexLabel, cutLabel, put === PUT.AS_IS ? at - query.start : -1)) {
+  if (!putGlue(state, rrset, name, cutLabel, put === PUT.AS_IS ? at - query.start : -1)) {
     query.truncated = true;
   }
   return STEP.ANSWERED;

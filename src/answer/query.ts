@@ -40,6 +40,8 @@ export type Query = {
   /** Body of the zone that was found for the name ahead of answering, and its apex; 0 where none was. */
   zone: number;
   apexLabel: number;
+  /** Where the batch notes what was found ahead of answering. */
+  slot: number;
   type: number;
   class: number;
   hasQuestion: boolean;
@@ -88,6 +90,7 @@ export function createQuery(): Query {
     read: READ.SILENCE,
     zone: 0,
     apexLabel: 0,
+    slot: 0,
     type: 0,
     class: 0,
     hasQuestion: false,

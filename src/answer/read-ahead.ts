@@ -4,13 +4,18 @@
  * hundred nanoseconds, asked for together they arrive together.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { mixHash, NODE, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { mixHash, NODE, POINTER, RRSET, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { hashAsterisk } from "../image/name-key.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
+import { pointedHash } from "./additional.ts";
 import { createLookup, findZone, type Lookup } from "./lookup.ts";
 import { createQuery, type Query, READ, readQuery } from "./query.ts";
 
 /** Queries that are read ahead; those of a larger batch are read when they are answered. */
 export const READ_AHEAD_MAX = 64;
+
+/** Names that are touched for one batch: each query's own, its wildcard, and some that records point to. */
+const SLOTS_MAX = READ_AHEAD_MAX * 6;
 
 export type ReadAhead = {
   readonly queries: readonly Query[];
@@ -18,9 +23,9 @@ export type ReadAhead = {
   count: number;
   taken: number;
   readonly lookup: Lookup;
-  /** Words of the name table where the searches begin, and the nodes that stand there; 0 for none. */
+  /** Words of the name table where the searches begin, and the words that were found there; 0 for none. */
   readonly slots: Int32Array;
-  readonly nodes: Int32Array;
+  readonly found: Int32Array;
   slotCount: number;
   /** Where everything that was touched goes, so that no compiler leaves the touching out. */
   touched: number;
@@ -32,8 +37,8 @@ export function createReadAhead(): ReadAhead {
     count: 0,
     taken: 0,
     lookup: createLookup(),
-    slots: new Int32Array(READ_AHEAD_MAX * 2),
-    nodes: new Int32Array(READ_AHEAD_MAX * 2),
+    slots: new Int32Array(SLOTS_MAX),
+    found: new Int32Array(SLOTS_MAX),
     slotCount: 0,
     touched: 0,
   };
@@ -64,32 +69,62 @@ export function readNext(
   query.apexLabel = ahead.lookup.apexLabel;
   const incarnation = view.words[query.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   const { hashes } = query.name;
+  query.slot = ahead.slotCount;
   ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashes[0]!, incarnation));
-  // The name above is what decides about a name that does not exist.
-  if (query.apexLabel > 1) ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashes[1]!, incarnation));
+  if (query.apexLabel < 2) return;
+  // The name above and the wildcard below it decide about a name that does not exist.
+  ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashes[1]!, incarnation));
+  ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashAsterisk(hashes[1]!, seed), incarnation));
 }
 
-/** Touches slots, then nodes, then RRsets: in each pass no read waits for another. */
+/** Touches what the answers of the batch will read: names, then the names that their records point to. */
 export function touchAll(ahead: ReadAhead, view: ImageView): void {
-  const { slots, nodes, slotCount } = ahead;
+  touchFrom(ahead, view, 0);
+  const { count, slotCount } = ahead;
+  for (let index = 0; index < count; index++) {
+    const query = ahead.queries[index]!;
+    const points = query.type === RRTYPE.MX || query.type === RRTYPE.NS;
+    if (points && query.zone !== 0) noteTargets(ahead, view, query.type, ahead.found[query.slot]!);
+  }
+  if (ahead.slotCount > slotCount) touchFrom(ahead, view, slotCount);
+}
+
+/** Slots, then nodes, then RRsets: in each pass no read waits for another. */
+function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
+  const { slots, found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
   let touched = 0;
-  for (let index = 0; index < slotCount; index++) {
+  for (let index = from; index < slotCount; index++) {
     const slot = slots[index]!;
     const node = slot >= 0 && slot < length ? words[slot + 1]! : 0;
-    nodes[index] = node > 0 ? node * UNIT_WORDS : 0;
+    found[index] = node > 0 ? node * UNIT_WORDS : 0;
   }
-  for (let index = 0; index < slotCount; index++) {
-    const at = nodes[index]! + NODE.RRSETS;
+  for (let index = from; index < slotCount; index++) {
+    const at = found[index]! + NODE.RRSETS;
     const rrset = at < length ? words[at]! : 0;
-    nodes[index] = rrset > 0 ? rrset * UNIT_WORDS : 0;
+    found[index] = rrset > 0 ? rrset * UNIT_WORDS : 0;
   }
-  for (let index = 0; index < slotCount; index++) {
-    const at = nodes[index]!;
+  for (let index = from; index < slotCount; index++) {
+    const at = found[index]!;
     if (at < length) touched ^= words[at]!;
   }
   ahead.touched = touched;
+}
+
+/** Adds the slots of the names that the records of a type point to; `at` is the first word of a node's first RRset. */
+function noteTargets(ahead: ReadAhead, view: ImageView, type: number, at: number): void {
+  const { words, bytes } = view;
+  let rrset = at;
+  while (rrset !== 0 && rrset < words.length && (words[rrset + RRSET.TYPE]! & 0xffff) !== type) {
+    rrset = words[rrset + RRSET.NEXT]! * UNIT_WORDS;
+  }
+  if (rrset === 0 || rrset >= words.length) return;
+  const pointers = words[rrset + RRSET.TYPE]! >>> 16;
+  const entries = rrset * 4 + RRSET.WIRE_BYTE + (words[rrset + RRSET.SIZE]! >>> 16);
+  for (let index = 0; index < pointers && ahead.slotCount < SLOTS_MAX; index++) {
+    ahead.slots[ahead.slotCount++] = slotOf(view, pointedHash(bytes, entries + index * POINTER.BYTES));
+  }
 }
 
 /** The query that was read from bytes[start]; undefined where it was not read ahead. */

@@ -1,6 +1,6 @@
 /** Puts RRsets of the image into the answer. */
 import { RRTYPE } from "../dns/codes.ts";
-import { RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
+import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { type ImageView, refreshView } from "../image/view.ts";
 import type { Query } from "./query.ts";
@@ -24,6 +24,18 @@ export function recordCount(view: ImageView, rrset: number): number {
   return view.words[rrset * UNIT_WORDS + RRSET.SIZE]! & 0xffff;
 }
 
+/** The label of a name that the pointer in an RRset's first record means, with the zone's apex at `apexLabel`. */
+export function firstSuffix(view: ImageView, rrset: number, apexLabel: number): number {
+  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  return pointers === 0 ? apexLabel : apexLabel - pointerDepth(view, rrset, 0);
+}
+
+/** Labels above the apex of the suffix that pointer number `index` of an RRset means. */
+function pointerDepth(view: ImageView, rrset: number, index: number): number {
+  const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
+  return view.bytes[rrset * UNIT_BYTES + RRSET.WIRE_BYTE + length + index * POINTER.BYTES + POINTER.DEPTH]!;
+}
+
 /**
  * Appends an RRset. Its owner is the suffix of `name` at `ownerLabel`, its zone's apex the suffix at `apexLabel`. `exact`
  * says that `name` is the question and the owner in the image too, which is what the block's pointers are made for.
@@ -38,32 +50,56 @@ export function putRRset(
   exact: boolean,
 ): Put {
   if (rrset >= view.limit) refreshView(view);
-  const at = rrset * UNIT_WORDS;
-  const length = view.words[at + RRSET.SIZE]! >>> 16;
-  const pointers = view.words[at + RRSET.TYPE]! >>> 16;
-  const owner = exact ? QUESTION_NAME_AT : offsetOf(name, ownerLabel);
-  const apex = pointers === 0 ? 0 : offsetOf(name, apexLabel);
-  if (owner < 0 || apex < 0) return putExpanded(view, query, rrset, name.key, ownerLabel, apexLabel);
+  if (exact) return copyRRset(view, query, rrset) ? PUT.AS_IS : PUT.NO_ROOM;
+  const owner = offsetOf(name, ownerLabel);
+  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  if (owner < 0 || !canPoint(view, rrset, pointers, name, apexLabel)) {
+    return putExpanded(view, query, rrset, name.key, ownerLabel, apexLabel) ? PUT.EXPANDED : PUT.NO_ROOM;
+  }
   const to = query.at;
-  if (to + length > query.limit) return PUT.NO_ROOM;
-  const { bytes } = query;
-  const source = view.bytes;
-  const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  for (let index = 0; index < length; index++) bytes[to + index] = source[from + index]!;
-  query.at = to + length;
-  if (exact) return PUT.AS_IS;
-  if (owner !== QUESTION_NAME_AT) pointOwners(bytes, to, query.at, owner);
+  if (!copyRRset(view, query, rrset)) return PUT.NO_ROOM;
+  if (owner !== QUESTION_NAME_AT) pointOwners(query.bytes, to, query.at, owner);
+  const entries = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + query.at - to;
   for (let index = 0; index < pointers; index++) {
-    const pointer = from + length + index * 2;
-    const place = to + ((source[pointer]! << 8) | source[pointer + 1]!);
-    bytes[place] = 0xc0 | (apex >>> 8);
-    bytes[place + 1] = apex & 0xff;
+    const entry = entries + index * POINTER.BYTES;
+    const place = to + u16(view.bytes, entry + POINTER.OFFSET);
+    const suffix = offsetOf(name, apexLabel - view.bytes[entry + POINTER.DEPTH]!);
+    query.bytes[place] = 0xc0 | (suffix >>> 8);
+    query.bytes[place + 1] = suffix & 0xff;
   }
   return PUT.AS_IS;
 }
 
+/** Appends an RRset without names in its rdata, owned by the name that the message has at `owner`. */
+export function putRRsetOf(view: ImageView, query: Query, rrset: number, owner: number): boolean {
+  const to = query.at;
+  if (!copyRRset(view, query, rrset)) return false;
+  pointOwners(query.bytes, to, query.at, owner);
+  return true;
+}
+
+/** True where every pointer of the RRset has something to point to. */
+function canPoint(view: ImageView, rrset: number, pointers: number, name: Spelled, apexLabel: number): boolean {
+  for (let index = 0; index < pointers; index++) {
+    if (offsetOf(name, apexLabel - pointerDepth(view, rrset, index)) < 0) return false;
+  }
+  return true;
+}
+
+function copyRRset(view: ImageView, query: Query, rrset: number): boolean {
+  const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
+  const to = query.at;
+  if (to + length > query.limit) return false;
+  const target = query.bytes;
+  const source = view.bytes;
+  const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
+  for (let index = 0; index < length; index++) target[to + index] = source[from + index]!;
+  query.at = to + length;
+  return true;
+}
+
 function pointOwners(bytes: Uint8Array, from: number, end: number, owner: number): void {
-  for (let at = from; at < end; at += 12 + ((bytes[at + 10]! << 8) | bytes[at + 11]!)) {
+  for (let at = from; at < end; at += 12 + u16(bytes, at + 10)) {
     bytes[at] = 0xc0 | (owner >>> 8);
     bytes[at + 1] = owner & 0xff;
   }
@@ -77,27 +113,23 @@ function putExpanded(
   key: NameKey,
   ownerLabel: number,
   apexLabel: number,
-): Put {
+): boolean {
   const { bytes } = view;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
   const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
-  const ownerLength = key.length - key.offsets[ownerLabel]! + 1;
-  const apexLength = key.length - key.offsets[apexLabel]! + 1;
-  const growth = recordCount(view, rrset) * (ownerLength - 2) + pointers * (apexLength - 2);
-  if (query.at + length + growth > query.limit) return PUT.NO_ROOM;
+  if (query.at + expandedLength(view, rrset, key, ownerLabel, apexLabel) > query.limit) return false;
   let pointer = 0;
   let at = 0;
   while (at < length) {
-    const size = (bytes[from + at + 10]! << 8) | bytes[from + at + 11]!;
-    const end = at + 12 + size;
+    const end = at + 12 + u16(bytes, from + at + 10);
+    const rdata = at + 12;
     putSuffix(query, key, ownerLabel);
-    for (at += 2; at < end - size; at++) query.bytes[query.at++] = bytes[from + at]!;
+    for (at += 2; at < rdata; at++) query.bytes[query.at++] = bytes[from + at]!;
     const rdataAt = query.at;
     while (at < end) {
-      const place = pointer < pointers ? u16(bytes, from + length + pointer * 2) : -1;
-      if (at === place) {
-        putSuffix(query, key, apexLabel);
+      if (pointer < pointers && at === u16(bytes, from + length + pointer * POINTER.BYTES + POINTER.OFFSET)) {
+        putSuffix(query, key, apexLabel - pointerDepth(view, rrset, pointer));
         pointer++;
         at += 2;
       } else query.bytes[query.at++] = bytes[from + at++]!;
@@ -105,7 +137,22 @@ function putExpanded(
     query.bytes[rdataAt - 2] = (query.at - rdataAt) >>> 8;
     query.bytes[rdataAt - 1] = (query.at - rdataAt) & 0xff;
   }
-  return PUT.EXPANDED;
+  return true;
+}
+
+/** Bytes of the RRset with every name written out. */
+function expandedLength(view: ImageView, rrset: number, key: NameKey, ownerLabel: number, apexLabel: number): number {
+  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  let length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
+  length += recordCount(view, rrset) * (suffixLength(key, ownerLabel) - 2);
+  for (let index = 0; index < pointers; index++) {
+    length += suffixLength(key, apexLabel - pointerDepth(view, rrset, index)) - 2;
+  }
+  return length;
+}
+
+function suffixLength(key: NameKey, label: number): number {
+  return key.length - key.offsets[label]! + 1;
 }
 
 function u16(bytes: Uint8Array, at: number): number {
@@ -117,9 +164,7 @@ function putSuffix(query: Query, key: NameKey, label: number): void {
   query.bytes[query.at++] = 0;
 }
 
-/**
- * Appends the addresses of an A or AAAA RRset under another owner, the whole of `name`, and with at most the TTL `ttl`.
- */
+/** Appends the addresses of an A or AAAA RRset under another owner, the whole of `name`, and with at most the TTL `ttl`. */
 export function putAddresses(view: ImageView, query: Query, rrset: number, name: Spelled, ttl: number): boolean {
   const at = rrset * UNIT_WORDS;
   const start = query.at;

@@ -43,28 +43,28 @@ export function offsetOf(name: Spelled, label: number): number {
 }
 
 /**
- * Fills `name` from a name in published rdata at bytes[from] of the zone of `base` whose apex is at `apexLabel`; `at` is
- * where the message has that name, -1 where it was written in another form.
+ * Fills `name` from a name in published rdata at bytes[from], where a pointer means the suffix of `base` at `suffixLabel`;
+ * `at` is where the message has that name, -1 where it was written in another form.
  */
 export function spellTarget(
   name: Spelled,
   bytes: Uint8Array,
   from: number,
   base: Spelled,
-  apexLabel: number,
+  suffixLabel: number,
   at: number,
   seed: number,
 ): void {
-  const literal = readTargetKey(name.key, bytes, from, base.key, apexLabel, seed);
+  const literal = readTargetKey(name.key, bytes, from, base.key, suffixLabel, seed);
   if (literal === name.key.labels) {
     spelledAt(name, at);
     return;
   }
   name.at = at;
   name.literal = literal;
-  name.restAt = offsetOf(base, apexLabel);
+  name.restAt = offsetOf(base, suffixLabel);
   // Behind the labels that `base` spells itself stands a pointer: suffixes beyond it lie elsewhere.
-  const baseReach = apexLabel < base.literal ? base.literal : base.reach;
-  name.reach = literal + baseReach - apexLabel;
+  const baseReach = suffixLabel < base.literal ? base.literal : base.reach;
+  name.reach = literal + baseReach - suffixLabel;
   if (name.restAt < 0) name.at = -1;
 }

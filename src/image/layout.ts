@@ -48,10 +48,10 @@ export const ZONE = {
 } as const;
 
 /**
- * A static RRset: the RRs as they go on the wire, each owner a pointer to the question (0xC00C). Rdata names at or below
- * the apex end with a pointer to the apex (in types that RFC 3597 section 4 lets compress), set for a question that is the
- * owner itself. Behind the RRs stands, for each such pointer, its offset in them (u16, big-endian), so that it can be set
- * for another question.
+ * A static RRset: the RRs as they go on the wire, each owner a pointer to the question (0xC00C). A rdata name in the zone
+ * ends with a pointer to the longest suffix that it has in common with the owner (in types that RFC 3597 section 4 lets
+ * compress), set for a question that is the owner itself. Behind the RRs stands an entry for each such pointer: what it
+ * takes to set it for another question, and to find the name.
  */
 export const RRSET = {
   /** (live) Next RRset of the node. */
@@ -63,6 +63,12 @@ export const RRSET = {
   TTL: 3,
   WIRE_BYTE: 16,
 } as const;
+
+/**
+ * Entry of a pointer, in bytes: its offset in the RRs (u16, big-endian); the labels that the suffix it means has above the
+ * apex (u8); the mixed hash of the whole name (Int32, big-endian), which leads to its node.
+ */
+export const POINTER = { OFFSET: 0, DEPTH: 2, HASH: 3, BYTES: 7 } as const;
 
 /** The most bytes that the RRs of one RRset take: what a message of 65,535 bytes leaves beside question and OPT. */
 export const MAX_RRSET_BYTES = 65_000;
@@ -81,7 +87,7 @@ export function nodeUnits(length: number): number {
 
 /** Units of an RRset block of `bytes` wire bytes and `pointers` pointers. */
 export function rrsetUnits(bytes: number, pointers: number): number {
-  return (RRSET.WIRE_BYTE + bytes + pointers * 2 + UNIT_BYTES - 1) >>> 4;
+  return (RRSET.WIRE_BYTE + bytes + pointers * POINTER.BYTES + UNIT_BYTES - 1) >>> 4;
 }
 
 export const ZONE_UNITS = (ZONE.WORDS * 4 + UNIT_BYTES - 1) >>> 4;

@@ -30,7 +30,8 @@ export function createNameKey(): NameKey {
   };
 }
 
-const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
+/** ASCII lower case of each byte. */
+export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
 
 const BYTE_MULTIPLIER = 0x01000193;
 const LABEL_MULTIPLIER = 0x9e3779b1;
@@ -91,7 +92,7 @@ function joinHashes(hashes: Int32Array, known: number): void {
 
 /**
  * Fills `key` from a name inside published rdata: labels that end with the root, or with a compression pointer, which
- * there always means the apex of the RRset's zone, whose labels are those of `base` from `apexLabel` on.
+ * means the suffix of `base` that starts at `suffixLabel`.
  * Returns how many labels are spelled out at `at`; -1 where the pointer would make the name too long (a published name
  * never is).
  */
@@ -100,7 +101,7 @@ export function readTargetKey(
   bytes: Uint8Array,
   at: number,
   base: NameKey,
-  apexLabel: number,
+  suffixLabel: number,
   seed: number,
 ): number {
   const { lower, offsets, hashes } = key;
@@ -126,10 +127,10 @@ export function readTargetKey(
   if (size === 0) {
     hashes[labels] = seed;
   } else {
-    const shift = length - base.offsets[apexLabel]!;
+    const shift = length - base.offsets[suffixLabel]!;
     if (base.length + shift + 1 > MAX_NAME_LENGTH) return -1;
-    for (let source = base.offsets[apexLabel]!; source < base.length; source++) lower[length++] = base.lower[source]!;
-    for (let label = apexLabel; label <= base.labels; label++) {
+    for (let source = base.offsets[suffixLabel]!; source < base.length; source++) lower[length++] = base.lower[source]!;
+    for (let label = suffixLabel; label <= base.labels; label++) {
       hashes[labels] = base.hashes[label]!;
       offsets[labels++] = base.offsets[label]! + shift;
     }
@@ -140,4 +141,10 @@ export function readTargetKey(
   key.length = length;
   joinHashes(hashes, spelled);
   return spelled;
+}
+
+/** True where the label is `*`. */
+export function isAsterisk(key: NameKey, label: number): boolean {
+  const at = key.offsets[label]!;
+  return key.lower[at] === 1 && key.lower[at + 1] === 42;
 }

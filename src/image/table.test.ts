@@ -17,7 +17,7 @@ const A_RRSET = {
   count: 1,
   wire: new Uint8Array(16),
   length: 16,
-  pointers: new Uint16Array(0),
+  pointers: new Uint8Array(0),
   pointerCount: 0,
 };
 

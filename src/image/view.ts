@@ -74,12 +74,18 @@ export function directoryInUse({ directory, depth }: ImageView): Int32Array {
   return directory.subarray(1 << depth, 2 << depth);
 }
 
-/** The word at which the search for a mixed hash begins; -1 while the image is empty. */
-export function slotOf(view: ImageView, mixed: number): number {
+/** The first word of the segment that a mixed hash belongs to; -1 while the image is empty. */
+export function segmentAt(view: ImageView, mixed: number): number {
   const segment = view.directory[directoryIndex(view.depth, mixed)]!;
   if (segment === 0) return -1;
   if (segment >= view.limit) refreshView(view);
-  return segment * UNIT_WORDS + (mixed & (SEGMENT_SLOTS - 1)) * 2;
+  return segment * UNIT_WORDS;
+}
+
+/** The word at which the search for a mixed hash begins; -1 while the image is empty. */
+export function slotOf(view: ImageView, mixed: number): number {
+  const base = segmentAt(view, mixed);
+  return base < 0 ? -1 : base + (mixed & (SEGMENT_SLOTS - 1)) * 2;
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   NODE,
   NODE_FLAG,
   nodeUnits,
+  POINTER,
   RRSET,
   rrsetUnits,
   UNIT_BYTES,
@@ -16,7 +17,7 @@ import {
   ZONE_ENTRY,
   ZONE_UNITS,
 } from "./layout.ts";
-import type { NameKey } from "./name-key.ts";
+import { isAsterisk, type NameKey } from "./name-key.ts";
 import { createRetired, reclaim, retire } from "./reclaim.ts";
 import { recoverImage } from "./recover.ts";
 import { CONTROL, type SharedImage } from "./shared.ts";
@@ -43,7 +44,8 @@ export type RRsetWire = {
   readonly count: number;
   readonly wire: Uint8Array;
   readonly length: number;
-  readonly pointers: Uint16Array;
+  /** Entries as POINTER in layout.ts has them. */
+  readonly pointers: Uint8Array;
   readonly pointerCount: number;
 };
 
@@ -164,11 +166,6 @@ export function ensureNode(writer: ImageWriter, zone: ZoneHandle, key: NameKey):
     child = label;
   }
   return node;
-}
-
-function isAsterisk(key: NameKey, label: number): boolean {
-  const at = key.offsets[label]!;
-  return key.lower[at] === 1 && key.lower[at + 1] === 42;
 }
 
 function createNode(
@@ -298,10 +295,8 @@ function writeRRset(writer: ImageWriter, made: RRsetWire): number {
   words[at + RRSET.TTL] = made.ttl;
   let to = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   for (let index = 0; index < made.length; index++) bytes[to++] = made.wire[index]!;
-  for (let index = 0; index < made.pointerCount; index++) {
-    bytes[to++] = made.pointers[index]! >>> 8;
-    bytes[to++] = made.pointers[index]! & 0xff;
-  }
+  const entries = made.pointerCount * POINTER.BYTES;
+  for (let index = 0; index < entries; index++) bytes[to++] = made.pointers[index]!;
   return rrset;
 }
 

@@ -1,7 +1,7 @@
 /** Makes the wire form of an RRset as the image holds it: see RRSET in image/layout.ts. */
 import { RRTYPE } from "../dns/codes.ts";
-import { MAX_RRSET_BYTES, MAX_RRSET_POINTERS } from "../image/layout.ts";
-import type { NameKey } from "../image/name-key.ts";
+import { MAX_RRSET_BYTES, MAX_RRSET_POINTERS, mixHash, POINTER } from "../image/layout.ts";
+import { createNameKey, isAsterisk, type NameKey, readNameKey } from "../image/name-key.ts";
 
 /** An RRset in the making. A publisher has one and fills it again for every RRset. */
 export type RRsetBuffer = {
@@ -11,7 +11,9 @@ export type RRsetBuffer = {
   length: number;
   pointerCount: number;
   readonly wire: Uint8Array;
-  readonly pointers: Uint16Array;
+  readonly pointers: Uint8Array;
+  /** A name of rdata in hand. */
+  readonly target: NameKey;
 };
 
 export function createRRsetBuffer(): RRsetBuffer {
@@ -23,7 +25,8 @@ export function createRRsetBuffer(): RRsetBuffer {
     pointerCount: 0,
     // One RR more than fits: a full buffer is noticed before it is written to.
     wire: new Uint8Array(MAX_RRSET_BYTES + 65_535 + 12),
-    pointers: new Uint16Array(MAX_RRSET_POINTERS + 2),
+    pointers: new Uint8Array((MAX_RRSET_POINTERS + 2) * POINTER.BYTES),
+    target: createNameKey(),
   };
 }
 
@@ -37,18 +40,15 @@ export function startRRset(buffer: RRsetBuffer, type: number, ttl: number): void
 
 export type AddOutcome = "added" | "duplicate" | "full";
 
+/** Whose RRset it is: the owner's name, the apex of its zone, and the zone's incarnation. */
+export type RRsetOwner = { readonly owner: NameKey; readonly apex: NameKey; readonly incarnation: number };
+
 /**
- * Adds an RR to the RRset of a name whose part below the apex is `ownerLength` bytes long in wire form. `rdata` is
- * uncompressed; names in it that lie at or below the apex are cut there and end with a pointer to it. An equal RR is in
- * the set already: "duplicate" (RFC 2181 section 5). The set would not fit into a message: "full".
+ * Adds an RR to the RRset in hand. `rdata` is uncompressed; a name in it that lies in the zone is cut where it has the rest
+ * in common with the owner. An equal RR is in the set already: "duplicate" (RFC 2181 section 5). The set would not fit
+ * into a message: "full".
  */
-export function addRdata(
-  buffer: RRsetBuffer,
-  rdata: Uint8Array,
-  rdataLength: number,
-  apex: NameKey,
-  ownerLength: number,
-): AddOutcome {
+export function addRdata(buffer: RRsetBuffer, rdata: Uint8Array, rdataLength: number, owner: RRsetOwner): AddOutcome {
   const { wire, type, ttl } = buffer;
   const start = buffer.length;
   const pointersBefore = buffer.pointerCount;
@@ -62,7 +62,7 @@ export function addRdata(
   wire[start + 7] = (ttl >>> 16) & 0xff;
   wire[start + 8] = (ttl >>> 8) & 0xff;
   wire[start + 9] = ttl & 0xff;
-  const end = putRdata(buffer, start + 12, rdata, rdataLength, apex, ownerLength);
+  const end = putRdata(buffer, start + 12, rdata, rdataLength, owner);
   wire[start + 10] = (end - start - 12) >>> 8;
   wire[start + 11] = (end - start - 12) & 0xff;
   if (isDuplicate(buffer, start, end)) {
@@ -94,49 +94,58 @@ function compressibleNames(type: number): readonly [before: number, names: numbe
   }
 }
 
-function putRdata(
-  buffer: RRsetBuffer,
-  at: number,
-  rdata: Uint8Array,
-  rdataLength: number,
-  apex: NameKey,
-  ownerLength: number,
-): number {
-  const { wire } = buffer;
+function putRdata(buffer: RRsetBuffer, at: number, rdata: Uint8Array, rdataLength: number, owner: RRsetOwner): number {
+  const { wire, target } = buffer;
   const [before, names] = compressibleNames(buffer.type);
   let from = 0;
   let to = at;
   while (from < before) wire[to++] = rdata[from++]!;
   for (let name = 0; name < names; name++) {
-    const end = nameEnd(rdata, from);
-    const cut = apex.length === 0 ? end : apexIn(rdata, from, end, apex);
+    const end = readNameKey(target, rdata, from, rdataLength, owner.apex.hashes[owner.apex.labels]!);
+    const depth = commonDepth(target, owner);
+    const label = target.labels - owner.apex.labels - depth;
+    const cut = depth < 0 ? end : from + target.offsets[label]!;
     while (from < cut) wire[to++] = rdata[from++]!;
     if (cut === end) continue;
-    buffer.pointers[buffer.pointerCount++] = to;
-    wire[to++] = 0xc0 | ((12 + ownerLength) >>> 8);
-    wire[to++] = (12 + ownerLength) & 0xff;
+    const suffix = owner.owner.offsets[owner.owner.labels - owner.apex.labels - depth]!;
+    notePointer(buffer, to, depth, mixHash(target.hashes[0]!, owner.incarnation));
+    wire[to++] = 0xc0 | ((12 + suffix) >>> 8);
+    wire[to++] = (12 + suffix) & 0xff;
     from = end;
   }
   while (from < rdataLength) wire[to++] = rdata[from++]!;
   return to;
 }
 
-function nameEnd(rdata: Uint8Array, at: number): number {
-  let end = at;
-  while (rdata[end] !== 0) end += rdata[end]! + 1;
-  return end + 1;
+function notePointer(buffer: RRsetBuffer, offset: number, depth: number, hash: number): void {
+  const entry = new DataView(buffer.pointers.buffer, buffer.pointerCount * POINTER.BYTES, POINTER.BYTES);
+  entry.setUint16(POINTER.OFFSET, offset);
+  entry.setUint8(POINTER.DEPTH, depth);
+  entry.setInt32(POINTER.HASH, hash);
+  buffer.pointerCount++;
 }
 
-/** Where the apex begins in the name rdata[at, end); `end` where the name is not at or below it. */
-function apexIn(rdata: Uint8Array, at: number, end: number, apex: NameKey): number {
-  const wanted = end - 1 - apex.length;
-  let label = at;
-  while (label < wanted) label += rdata[label]! + 1;
-  if (label !== wanted || wanted < at) return end;
-  for (let index = 0; index < apex.length; index++) {
-    if (lowerByte(rdata[wanted + index]!) !== apex.lower[index]) return end;
+/**
+ * How many labels above the apex a name has in common with the owner, counted from the apex; -1 where it does not lie in
+ * the zone, or where nothing but the root is common. A wildcard's own label is in no question.
+ */
+function commonDepth(target: NameKey, { owner, apex }: RRsetOwner): number {
+  if (target.labels < apex.labels) return -1;
+  for (let depth = -apex.labels; ; depth++) {
+    const own = owner.labels - apex.labels - depth - 1;
+    const other = target.labels - apex.labels - depth - 1;
+    if (own < 0 || other < 0 || isAsterisk(owner, own) || !sameLabel(owner, own, target, other)) {
+      return depth < 0 || apex.labels + depth === 0 ? -1 : depth;
+    }
   }
-  return wanted;
+}
+
+function sameLabel(a: NameKey, aLabel: number, b: NameKey, bLabel: number): boolean {
+  const length = a.lower[a.offsets[aLabel]!]!;
+  for (let index = 0; index <= length; index++) {
+    if (a.lower[a.offsets[aLabel]! + index] !== b.lower[b.offsets[bLabel]! + index]) return false;
+  }
+  return true;
 }
 
 function lowerByte(byte: number): number {

@@ -3,7 +3,7 @@
  * record: CNAME and ALIAS own their name, an RRset has one TTL, an apex has SOA and NS.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
+import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import {
@@ -18,7 +18,7 @@ import {
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import { addRdata, createRRsetBuffer, type RRsetBuffer, startRRset } from "./rrset-wire.ts";
+import { addRdata, createRRsetBuffer, type RRsetBuffer, type RRsetOwner, startRRset } from "./rrset-wire.ts";
 import { nodeConflict } from "./rules.ts";
 
 export type Problem = { readonly line: number; readonly column: number; readonly detail: string };
@@ -29,6 +29,7 @@ const MOST_PROBLEMS = 100;
 export type ZonePublisher = {
   readonly writer: ImageWriter;
   readonly zone: ZoneHandle;
+  readonly incarnation: number;
   readonly apex: NameKey;
   readonly owner: NameKey;
   readonly buffer: RRsetBuffer;
@@ -46,9 +47,11 @@ export function startZone(writer: ImageWriter, apex: Uint8Array): ZonePublisher 
   const key = createNameKey();
   const seed = writer.view.control[CONTROL.HASH_SEED]!;
   readNameKey(key, apex, 0, apex.length, seed);
+  const zone = createZone(writer, key);
   return {
     writer,
-    zone: createZone(writer, key),
+    zone,
+    incarnation: zone.incarnation,
     apex: key,
     owner: createNameKey(),
     buffer: createRRsetBuffer(),
@@ -80,7 +83,7 @@ export function addRecord(
   line: number,
   column: number,
 ): void {
-  const { writer, zone, apex, buffer } = publisher;
+  const { writer, zone, buffer } = publisher;
   if (publisher.node === 0 || buffer.type !== type || !isOwner(publisher.owner, owner, ownerLength)) {
     flush(publisher);
     readNameKey(publisher.owner, owner, 0, ownerLength, writer.view.control[CONTROL.HASH_SEED]!);
@@ -93,7 +96,7 @@ export function addRecord(
   if (buffer.ttl !== ttl) {
     note(publisher.warnings, line, column, `TTL ${ttl} differs from ${buffer.ttl} of the same RRset, which is used`);
   }
-  const outcome = addRdata(buffer, rdata, rdataLength, apex, publisher.owner.length - zone.length);
+  const outcome = addRdata(buffer, rdata, rdataLength, publisher);
   if (outcome === "full") note(publisher.problems, line, column, "the RRset is too large for a DNS message");
   if (outcome === "added") publisher.records++;
 }
@@ -120,10 +123,8 @@ function loadExisting({ writer, node, buffer }: ZonePublisher, type: number): vo
   buffer.pointerCount = words[at + RRSET.TYPE]! >>> 16;
   const wire = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   buffer.wire.set(bytes.subarray(wire, wire + buffer.length));
-  for (let index = 0; index < buffer.pointerCount; index++) {
-    const pointer = wire + buffer.length + index * 2;
-    buffer.pointers[index] = (bytes[pointer]! << 8) | bytes[pointer + 1]!;
-  }
+  const entries = wire + buffer.length;
+  buffer.pointers.set(bytes.subarray(entries, entries + buffer.pointerCount * POINTER.BYTES));
 }
 
 function flush(publisher: ZonePublisher): void {
@@ -161,12 +162,13 @@ function completeApex(
   if (soa === 0) return undefined;
   const ttl = writer.view.words[soa * UNIT_WORDS + RRSET.TTL]!;
   const { rdata, mnameLength, serial, minimum } = readSoa(writer, soa, apex);
+  const owner: RRsetOwner = { owner: apex, apex, incarnation: zone.incarnation };
   startRRset(buffer, RRTYPE.SOA, Math.min(ttl, minimum));
-  addRdata(buffer, rdata, rdata.length, apex, 0);
+  addRdata(buffer, rdata, rdata.length, owner);
   setNegativeSoa(writer, zone, buffer);
   if (rrsetOf(writer, zone.apex, RRTYPE.NS) === 0) {
     startRRset(buffer, RRTYPE.NS, ttl);
-    addRdata(buffer, rdata, mnameLength, apex, 0);
+    addRdata(buffer, rdata, mnameLength, owner);
     putRRset(writer, zone, zone.apex, buffer, false);
     note(warnings, 1, 1, "the zone has no NS records: its NS is the SOA's primary server");
   }
@@ -250,9 +252,7 @@ export function changeRRset(
   }
   startRRset(buffer, type, ttl);
   for (const rdata of rdatas) {
-    if (addRdata(buffer, rdata, rdata.length, apex, key.length - zone.length) === "full") {
-      return "the RRset is too large for a DNS message";
-    }
+    if (addRdata(buffer, rdata, rdata.length, publisher) === "full") return "the RRset is too large for a DNS message";
   }
   const conflict = nodeConflict(writer, nodeOf(writer, zone, key), type, buffer.count, isApex);
   if (conflict !== undefined) return conflict;

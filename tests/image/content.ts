@@ -1,6 +1,6 @@
 /** Names and RRsets for tests of the image. Every byte of such an RRset follows from one value, so that a torn one shows. */
 import { nameFromText } from "../../src/dns/name.ts";
-import { RRSET, UNIT_BYTES, UNIT_WORDS } from "../../src/image/layout.ts";
+import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../../src/image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
 import { CONTROL } from "../../src/image/shared.ts";
 import { type ImageView, refreshView } from "../../src/image/view.ts";
@@ -33,7 +33,7 @@ export function patternRRset(type: number, value: number): RRsetWire {
   const pointerCount = value % 4;
   const wire = new Uint8Array(length);
   for (let index = 0; index < length; index++) wire[index] = (value >>> ((index % 4) * 8)) & 0xff;
-  const pointers = Uint16Array.from({ length: pointerCount }, (_, index) => (value + index) & 0xffff);
+  const pointers = Uint8Array.from({ length: pointerCount * POINTER.BYTES }, (_, index) => (value + index) & 0xff);
   return { type, ttl: value, count: (value % 9) + 1, wire, length, pointers, pointerCount };
 }
 
@@ -54,10 +54,8 @@ export function readPattern(view: ImageView, rrset: number): { readonly type: nu
   for (let index = 0; index < length; index++) {
     if (bytes[from++] !== ((value >>> ((index % 4) * 8)) & 0xff)) torn(`byte ${index} of ${length}`);
   }
-  for (let index = 0; index < value % 4; index++) {
-    const pointer = (bytes[from]! << 8) | bytes[from + 1]!;
-    if (pointer !== ((value + index) & 0xffff)) torn(`pointer ${index}`);
-    from += 2;
+  for (let index = 0; index < (value % 4) * POINTER.BYTES; index++) {
+    if (bytes[from++] !== ((value + index) & 0xff)) torn(`byte ${index} of the pointers`);
   }
   return { type, value };
 }

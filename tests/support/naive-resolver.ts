@@ -100,10 +100,9 @@ function addNegative(draft: Draft, zone: NaiveZone): void {
   draft.authority.push(line("authority", zone.apex, { ...soa, ttl: Math.min(soa.ttl, Number(targetOf(soa))) }));
 }
 
-/** Addresses of a target: what stands there, also below a cut, else what a wildcard gives. */
-function addAddresses(draft: Draft, zones: readonly NaiveZone[], target: string, isGlue: boolean): void {
-  const zone = zoneFor(zones, target);
-  if (zone === undefined || target === ".") return;
+/** Addresses that the zone has for a target: what stands there, also below a cut, else what a wildcard gives. */
+function addAddresses(draft: Draft, zone: NaiveZone, target: string, isGlue: boolean): void {
+  if (!isAtOrBelow(target, zone.apex) || target === ".") return;
   const found = exists(zone, target) || isGlue ? undefined : find(zone, target);
   const records = found?.kind === "records" ? found.records : recordsAt(zone, target);
   const lines = ADDRESS_TYPES.flatMap((type) => ofType(records, type)).map((record) =>
@@ -112,12 +111,12 @@ function addAddresses(draft: Draft, zones: readonly NaiveZone[], target: string,
   draft.additional.push(...lines.filter((each) => !draft.additional.includes(each)));
 }
 
-function addReferral(draft: Draft, zones: readonly NaiveZone[], cut: string, records: readonly NaiveRecord[]): void {
+function addReferral(draft: Draft, zone: NaiveZone, cut: string, records: readonly NaiveRecord[]): void {
   const servers = ofType(records, "NS");
   draft.authority.push(...servers.map((record) => line("authority", cut, record)));
   const targets = servers.map(targetOf);
-  for (const target of targets.filter((each) => isAtOrBelow(each, cut))) addAddresses(draft, zones, target, true);
-  for (const target of targets.filter((each) => !isAtOrBelow(each, cut))) addAddresses(draft, zones, target, false);
+  for (const target of targets.filter((each) => isAtOrBelow(each, cut))) addAddresses(draft, zone, target, true);
+  for (const target of targets.filter((each) => !isAtOrBelow(each, cut))) addAddresses(draft, zone, target, false);
 }
 
 type AliasEnd =
@@ -160,7 +159,7 @@ function step(
   let found = find(zone, name);
   if (found.kind === "cut" && found.cut === name && type === "DS") found = { kind: "records", records: found.records };
   if (found.kind === "cut") {
-    addReferral(draft, zones, found.cut, found.records);
+    addReferral(draft, zone, found.cut, found.records);
     return undefined;
   }
   if (isFirst) draft.aa = true;
@@ -170,7 +169,7 @@ function step(
   if (wanted.length > 0) {
     draft.answer.push(...wanted.map((record) => line("answer", name, record)));
     if (["MX", "SRV", "NS"].includes(type)) {
-      for (const record of wanted) addAddresses(draft, zones, targetOf(record), false);
+      for (const record of wanted) addAddresses(draft, zone, targetOf(record), false);
     }
     return undefined;
   }
