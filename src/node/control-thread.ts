@@ -5,10 +5,12 @@ import type { MessagePort } from "node:worker_threads";
 import { errorText } from "../base/errors.ts";
 import type { Log, LogLine } from "../base/log.ts";
 import type { SharedImage } from "../image/shared.ts";
-import { openImageWriter } from "../image/writer.ts";
+import { collect, openImageWriter } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
 import { type Address, hostText } from "../listen/address.ts";
 import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
+import { SETTLE_PAUSE_MS } from "./limits.ts";
 import { createManagementServer } from "./management.ts";
 import { createMetrics } from "./metrics.ts";
 import { type NodeStatus, setZonesServed } from "./status.ts";
@@ -46,8 +48,10 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
     if (!data.isFirst) throw error;
     return say({ kind: "refused", faults: [], summary: errorText(error) });
   }
-  const load = createZoneFiles(openImageWriter(data.shared), data.zones);
+  const writer = openImageWriter(data.shared);
+  const load = createZoneFiles(writer, data.zones);
   const first = load();
+  settleImage(writer);
   if (data.isFirst && first.refused.length > 0) {
     say({ kind: "refused", faults: first.faults, summary: first.refused.join("; ") });
     server.close();
@@ -60,6 +64,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   port.on("message", (command: ControlCommand) => {
     if (command.kind === "reload") {
       const report = load();
+      settleImage(writer);
       reportZones(report, log);
       for (const zone of report.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
       setZonesServed(data.status, report.served.length === data.zones.length);
@@ -69,6 +74,11 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
       port.close();
     }
   });
+}
+
+/** Frees what replaced zones have left. A reader that is inside may hold some of it: then again a little later. */
+function settleImage(writer: ImageWriter): void {
+  if (collect(writer)) setTimeout(() => settleImage(writer), SETTLE_PAUSE_MS).unref();
 }
 
 export function servedFields({ records, serial, file }: ServedZone): { records: number; serial: number; file: string } {

@@ -7,6 +7,9 @@ export const CONTROL_HEAP_MB = 1_024;
 /** Heap of a listener thread: it needs next to nothing. */
 export const LISTENER_HEAP_MB = 256;
 
+/** Pause before memory that readers held is tried again. */
+export const SETTLE_PAUSE_MS = 50;
+
 /** A thread that lived this long was healthy: its death is answered at once, as a first one. */
 export const HEALTHY_AFTER_MS = 30_000;
 /** Pause before the second replacement; it doubles with every further one up to the longest. */

@@ -5,7 +5,7 @@ import { nameFromText, nameToText } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
 import { createNameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
-import { activateZone, collect, deleteZone } from "../image/writer.ts";
+import { activateZone, deleteZone } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
 import { addRecord, finishZone, type Problem, startZone, type ZonePublisher } from "./zone-publisher.ts";
 
@@ -30,7 +30,7 @@ type EarlyRecord = {
 
 /**
  * Reads a zone file and lets its zone answer, in place of its former content if it was there: one store, at the end.
- * `origin` completes relative names before the file's own `$ORIGIN`.
+ * `origin` completes relative names before the file's own `$ORIGIN`. The memory of that former content is freed by `collect`.
  */
 export function publishZoneFile(writer: ImageWriter, text: Uint8Array, origin?: string): ZoneFileResult {
   const base = origin === undefined ? undefined : nameFromText(origin);
@@ -57,7 +57,6 @@ export function publishZoneFile(writer: ImageWriter, text: Uint8Array, origin?: 
   publisher.problems.push(...report.errors);
   const { ok, serial } = finishZone(publisher);
   if (ok) activateZone(writer, publisher.zone, publisher.apex);
-  collect(writer);
   return {
     name: nameToText(report.origin!),
     records: publisher.records,
@@ -85,13 +84,11 @@ function warningsOf(publisher: ZonePublisher, report: ReturnType<typeof parseZon
   return warnings;
 }
 
-/** Ends a zone by its name. Returns false where there is no such zone. */
+/** Ends a zone by its name; `collect` frees its memory. Returns false where there is no such zone. */
 export function removeZone(writer: ImageWriter, name: string): boolean {
   const result = nameFromText(name);
   if (result.kind === "error") return false;
   const key = createNameKey();
   readNameKey(key, result.name, 0, result.name.length, writer.view.control[CONTROL.HASH_SEED]!);
-  const removed = deleteZone(writer, key);
-  collect(writer);
-  return removed;
+  return deleteZone(writer, key);
 }
