@@ -44,7 +44,7 @@ export function refreshView(view: ImageView): void {
 }
 
 /**
- * Begins to read: blocks that are reachable from now on stay until `leaveImage`. Returns true where the arena grew.
+ * Begins to read: blocks that are reachable from now on stay until `leaveImage`.
  * The generation is loaded atomically after the epoch is stored atomically: no later read can move ahead of either, on
  * arm64 neither.
  */
