@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { type DestinationStream, pino } from "pino";
+import { pino } from "pino";
+import { createLineWriter } from "./line-writer.ts";
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -26,24 +26,17 @@ function textLine(json: string): string {
 
 export type LogSink = {
   readonly log: Log;
-  /** Takes no more lines; settles when all are written, or when nobody has taken them for CLOSE_MS. */
-  readonly close: () => Promise<void>;
+  /** Settles when every line is written, or when nobody has taken them for FLUSH_MS. */
+  readonly flush: () => Promise<void>;
 };
 
-const CLOSE_MS = 500;
-/** Lines that wait for a slow reader, in bytes; what is beyond is lost. */
-const MAX_WAITING_BYTES = 4 * 2 ** 20;
+const FLUSH_MS = 500;
+/** Characters that wait for a slow reader; lines beyond are lost. */
+const MAX_WAITING = 4 * 2 ** 20;
 
-/**
- * A log on a file descriptor. Lines are written in the background, so that a reader that does not read never stops
- * this thread.
- */
+/** A log on a file descriptor; no reader, slow or gone, ever holds up who logs. */
 export function openLog(descriptor: number, level: LogLevel, format: "text" | "json"): LogSink {
-  const destination = pino.destination({ dest: descriptor, sync: false, minLength: 0, maxLength: MAX_WAITING_BYTES });
-  // A full disk or a reader that has gone costs log lines; it must not cost the node.
-  destination.on("error", () => {});
-  const stream: DestinationStream =
-    format === "json" ? destination : { write: (json) => void destination.write(textLine(json)) };
+  const { write, flush } = createLineWriter(descriptor, MAX_WAITING);
   const logger = pino(
     {
       level,
@@ -51,14 +44,10 @@ export function openLog(descriptor: number, level: LogLevel, format: "text" | "j
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    stream,
+    { write: format === "json" ? write : (json) => write(textLine(json)) },
   );
   return {
     log: (lineLevel, message, fields) => logger[lineLevel](fields ?? {}, message),
-    close: async () => {
-      const closed = once(destination, "close");
-      destination.end();
-      await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, CLOSE_MS).unref())]);
-    },
+    flush: () => flush(FLUSH_MS),
   };
 }

@@ -35,7 +35,7 @@ async function serve(
   plan: ThreadPlan,
 ): Promise<void> {
   const isText = config.log.format === "text" || (config.log.format === "auto" && process.stderr.isTTY === true);
-  const { log, close } = openLog(STDERR, config.log.level, isText ? "text" : "json");
+  const { log, flush } = openLog(STDERR, config.log.level, isText ? "text" : "json");
   let node: RunningNode | undefined;
   let signals = 0;
   const onSignal = (signal: NodeJS.Signals) => {
@@ -44,7 +44,7 @@ async function serve(
     if (node === undefined || signals > 1) process.exit(signals > 1 ? 1 : 0);
     log("info", `${signal}: stopping`);
     void end(node, log).then(async (exitCode) => {
-      await close();
+      await flush();
       process.exit(exitCode);
     });
   };
