@@ -5,14 +5,25 @@ import { commandFromArguments, helpText } from "./arguments.ts";
 import { environmentName, SETTINGS } from "./config.ts";
 
 test("zone files may be named in either form, with or without the zone", () => {
-  assert.deepEqual(commandFromArguments(["--zone", "a.zone", "--zone=dir/b=c.zone", "--zone", "x.test=d/e=f.zone"]), {
-    kind: "serve",
-    zones: [
-      { name: undefined, file: "a.zone" },
-      { name: undefined, file: "dir/b=c.zone" },
-      { name: "x.test", file: "d/e=f.zone" },
-    ],
-  });
+  assert.deepEqual(
+    commandFromArguments([
+      "--zone",
+      "a.zone",
+      "--zone=dir/b=c.zone",
+      "--zone",
+      "x.test=d/e=f.zone",
+      "--zone=y.test.=g",
+    ]),
+    {
+      kind: "serve",
+      zones: [
+        { name: undefined, file: "a.zone" },
+        { name: undefined, file: "dir/b=c.zone" },
+        { name: "x.test.", file: "d/e=f.zone" },
+        { name: "y.test.", file: "g" },
+      ],
+    },
+  );
   assert.deepEqual(commandFromArguments([]), { kind: "serve", zones: [] });
 });
 

@@ -2,7 +2,7 @@ import { OperatorError } from "../base/errors.ts";
 import { nearestWord } from "../base/nearest.ts";
 import { environmentName, SETTINGS } from "./config.ts";
 
-/** A zone file to serve; `name`: the zone it must hold, where the operator named it. */
+/** A zone file to serve; `name`: what its relative names are relative to, with the last dot. */
 export type ZoneArgument = { readonly name: string | undefined; readonly file: string };
 
 export type Command =
@@ -37,7 +37,9 @@ function zoneArgument(text: string | undefined): ZoneArgument {
     throw new OperatorError("--zone needs a file: --zone FILE or --zone NAME=FILE");
   }
   const parts = /^([^/=]+)=(.+)$/.exec(text);
-  return parts === null ? { name: undefined, file: text } : { name: parts[1] ?? "", file: parts[2] ?? "" };
+  if (parts === null) return { name: undefined, file: text };
+  const [, name = "", file = ""] = parts;
+  return { name: name.endsWith(".") ? name : `${name}.`, file };
 }
 
 /** What `--help` prints. */

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { dig } from "./dig.ts";
 import { startNode } from "./running-node.ts";
@@ -35,4 +38,14 @@ test("answers its configured name to id.server", async () => {
   const [endpoint] = node.dns;
   assert.ok(endpoint);
   assert.equal(await dig(endpoint, "id.server", "TXT", "CH"), '"node-one"');
+});
+
+test("a zone file of relative names is served under the name that it is given", async () => {
+  const file = join(tmpdir(), `signpost-relative-${process.pid}.zone`);
+  await writeFile(file, "@ 300 SOA ns1 host 7 2 3 4 5\n@ 300 NS ns1\nns1 300 A 192.0.2.1\n");
+  await using node = await startNode({ zones: [`given.test=${file}`] });
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  assert.equal(await dig(endpoint, "ns1.given.test", "A"), "192.0.2.1");
+  await rm(file);
 });
