@@ -190,29 +190,27 @@ function sameSuffix(a: NameKey, aLabel: number, b: NameKey, bLabel: number): boo
  * -1. `hash` tells owners apart whose RRsets are the same. Returns false where one did not fit.
  */
 function putNode(state: AnswerState, node: number, hash: number, owner: number, glue: boolean): boolean {
-  reach(state.view, node);
-  const a = putAddressType(state, node, RRTYPE.A, hash, owner, glue);
-  return putAddressType(state, node, RRTYPE.AAAA, hash, owner, glue) && a;
+  const { view } = state;
+  reach(view, node);
+  let a = 0;
+  let aaaa = 0;
+  let rrset = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
+  while (rrset !== 0) {
+    reach(view, rrset);
+    const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+    if (type === RRTYPE.A) a = rrset;
+    else if (type === RRTYPE.AAAA) aaaa = rrset;
+    rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!;
+  }
+  const fits = a === 0 || putOnce(state, a, hash, owner, glue);
+  return (aaaa === 0 || putOnce(state, aaaa, hash, owner, glue)) && fits;
 }
 
 /** Glue is complete; of other addresses there are no more than fit into state.added, which ends repetitions. */
-function putAddressType(
-  state: AnswerState,
-  node: number,
-  type: number,
-  hash: number,
-  owner: number,
-  glue: boolean,
-): boolean {
-  const { view, query, target, added } = state;
-  let rrset = view.words[node * UNIT_WORDS + NODE.RRSETS]!;
-  for (; rrset !== 0; rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!) {
-    reach(view, rrset);
-    if ((view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) break;
-  }
-  const isFull = state.addedCount === ADDITIONAL_MAX;
-  if (rrset === 0 || (isFull && !glue)) return true;
-  for (let index = 0; index < state.addedCount; index++) {
+function putOnce(state: AnswerState, rrset: number, hash: number, owner: number, glue: boolean): boolean {
+  const { view, query, target, added, addedCount } = state;
+  if (addedCount === ADDITIONAL_MAX && !glue) return true;
+  for (let index = 0; index < addedCount; index++) {
     if (added[index * 2] === rrset && added[index * 2 + 1] === hash) return true;
   }
   const fits =
@@ -220,9 +218,9 @@ function putAddressType(
       ? putRRsetOf(view, query, rrset, owner)
       : putRRset(view, query, rrset, target, 0, 0, false) !== PUT.NO_ROOM;
   if (!fits) return false;
-  if (!isFull) {
-    added[state.addedCount * 2] = rrset;
-    added[state.addedCount * 2 + 1] = hash;
+  if (addedCount < ADDITIONAL_MAX) {
+    added[addedCount * 2] = rrset;
+    added[addedCount * 2 + 1] = hash;
     state.addedCount++;
   }
   query.additionals += recordCount(view, rrset);

@@ -33,7 +33,7 @@ export type Answerer = {
   /** Begins a batch: takes over growth of the image and reads the clock. */
   readonly enter: () => void;
   /**
-   * Reads a query of the batch that `answer` will be asked for, in the same order, once all are read and `prefetch` was
+   * Reads a query that `answer` will be asked for, in the same order, once up to READ_AHEAD_MAX are read and `prefetch` was
    * called. It changes no answer, it only makes many together cheaper.
    */
   readonly readAhead: (bytes: Uint8Array, offset: number, length: number) => void;

@@ -11,8 +11,11 @@ import { pointedHash } from "./additional.ts";
 import { createLookup, findZone, type Lookup } from "./lookup.ts";
 import { createQuery, type Query, READ, readQuery } from "./query.ts";
 
-/** Queries that are read ahead; those of a larger batch are read when they are answered. */
-export const READ_AHEAD_MAX = 64;
+/**
+ * Queries that are read ahead together: enough for a processor to wait for all of them at once, and few enough that what
+ * was read of them stays in its first cache.
+ */
+export const READ_AHEAD_MAX = 32;
 
 /** Names that are touched for one batch: each query's own, its wildcard, and some that records point to. */
 const SLOTS_MAX = READ_AHEAD_MAX * 6;
@@ -44,7 +47,7 @@ export function createReadAhead(): ReadAhead {
   };
 }
 
-/** Forgets the batch before. */
+/** Forgets what was read before. */
 export function startReadAhead(ahead: ReadAhead): void {
   ahead.count = 0;
   ahead.taken = 0;
@@ -60,9 +63,12 @@ export function readNext(
   end: number,
   seed: number,
 ): void {
+  if (ahead.taken === ahead.count) startReadAhead(ahead);
   if (ahead.count === READ_AHEAD_MAX) return;
-  const query = ahead.queries[ahead.count++]!;
-  if (readQuery(query, bytes, start, end, seed) !== READ.QUERY || !query.hasQuestion) return;
+  const query = ahead.queries[ahead.count]!;
+  const read = readQuery(query, bytes, start, end, seed);
+  ahead.count++;
+  if (read !== READ.QUERY || !query.hasQuestion) return;
   // Which side of a cut has DS is decided while answering.
   if (query.type === RRTYPE.DS || findZone(view, ahead.lookup, query.name, 0) === 0) return;
   query.zone = ahead.lookup.zone;

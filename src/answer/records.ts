@@ -93,7 +93,15 @@ function copyRRset(view: ImageView, query: Query, rrset: number): boolean {
   const target = query.bytes;
   const source = view.bytes;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  for (let index = 0; index < length; index++) target[to + index] = source[from + index]!;
+  // Four bytes a turn take half the time of one, and `set` would allocate a view of the source.
+  let index = 0;
+  for (const whole = length & ~3; index < whole; index += 4) {
+    target[to + index] = source[from + index]!;
+    target[to + index + 1] = source[from + index + 1]!;
+    target[to + index + 2] = source[from + index + 2]!;
+    target[to + index + 3] = source[from + index + 3]!;
+  }
+  for (; index < length; index++) target[to + index] = source[from + index]!;
   query.at = to + length;
   return true;
 }

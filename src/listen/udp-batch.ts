@@ -3,6 +3,7 @@
  * lies, handed back to the kernel. No event loop runs here and nothing is allocated in the steady state.
  */
 import type { Answerer } from "../answer/answerer.ts";
+import { READ_AHEAD_MAX } from "../answer/read-ahead.ts";
 import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
 import { CONTROL } from "../image/shared.ts";
 import { UDP_DRAIN_BATCHES, UDP_SLOT_BYTES, UDP_WAIT_MS } from "./limits.ts";
@@ -51,8 +52,11 @@ function serveBatch(loop: BatchLoop, batch: Batch, wait: boolean): number {
   if (count === 0) return 0;
   stopwatch.start();
   answerer.enter();
-  readBatch(loop, batch, count);
-  for (let index = 0; index < count; index++) answerOne(loop, batch, index);
+  for (let from = 0; from < count; from += READ_AHEAD_MAX) {
+    const end = Math.min(from + READ_AHEAD_MAX, count);
+    readAhead(loop, batch, from, end);
+    for (let index = from; index < end; index++) answerOne(loop, batch, index);
+  }
   answerer.leave();
   const dropped = batch.send();
   if (dropped > 0) counters[COUNTER.DROPPED]! += dropped;
@@ -61,11 +65,11 @@ function serveBatch(loop: BatchLoop, batch: Batch, wait: boolean): number {
   return count;
 }
 
-/** Lets the answerer see the batch as a whole; a single query gains nothing by that. */
-function readBatch({ answerer }: BatchLoop, batch: Batch, count: number): void {
-  if (count < 2) return;
+/** Lets the answerer see several queries at once; a single one gains nothing by that. */
+function readAhead({ answerer }: BatchLoop, batch: Batch, from: number, end: number): void {
+  if (end - from < 2) return;
   try {
-    for (let index = 0; index < count; index++) {
+    for (let index = from; index < end; index++) {
       answerer.readAhead(batch.bytes, batch.slotAt(index), batch.lengthOf(index));
     }
     answerer.prefetch();
