@@ -25,12 +25,10 @@ export type AnswererOptions = {
   readonly tcpIdleSeconds: number;
   /** Takes over names that our zones do not hold. */
   readonly forward?: ForwardHook;
-  /** Milliseconds since 1970. */
-  readonly now?: () => number;
 };
 
 export type Answerer = {
-  /** Begins a batch: takes over growth of the image and reads the clock. */
+  /** Begins a batch: takes over growth of the image and the time. */
   readonly enter: () => void;
   /**
    * Reads a query that `answer` will be asked for, in the same order, once up to READ_AHEAD_MAX are read and `prefetch` was
@@ -63,7 +61,6 @@ const REPEATS_MAX = 2;
 
 export function createAnswerer(shared: SharedImage, options: AnswererOptions): Answerer {
   const { thread } = options;
-  const now = options.now ?? Date.now;
   const view = openView(shared);
   const state = createAnswerState(view, options.forward);
   const alone = state.query;
@@ -130,7 +127,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     enter() {
       enterImage(view, thread);
       startReadAhead(ahead);
-      seconds = Math.floor(now() / 1000) | 0;
+      seconds = view.control[CONTROL.CLOCK_SECONDS]!;
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
     prefetch: () => touchAll(ahead, view),

@@ -83,7 +83,7 @@ test("RFC 9018 appendix A.4: an IPv6 client", () => {
 });
 
 function lab(now = NOW_SECONDS): ZoneLab {
-  return openLab([zone("example.test.", "www A 192.0.2.1\n")], { now: () => now * 1000 });
+  return openLab([zone("example.test.", "www A 192.0.2.1\n")], { nowSeconds: now });
 }
 
 function withCookie(data: Uint8Array): AskOptions {

@@ -48,6 +48,11 @@ export const CONTROL = {
   SPLIT_SEGMENT: 19,
   SPLIT_FIRST: 20,
   SPLIT_SPAN: 21,
+  /**
+   * Seconds since 1970, for cookies: a thread that asked the system would get a new heap object for every batch.
+   * Writer: supervisor.
+   */
+  CLOCK_SECONDS: 22,
 } as const;
 
 /** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */

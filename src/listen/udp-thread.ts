@@ -4,7 +4,7 @@ import { threadCounters } from "../image/counters.ts";
 import { createFailureReporter } from "./failure-reports.ts";
 import { createBatch } from "./linux/batch.ts";
 import { openLibc } from "./linux/libc.ts";
-import { createPollSet, createStopwatch, createWallClock } from "./linux/waiting.ts";
+import { createPollSet, createStopwatch } from "./linux/waiting.ts";
 import type { ListenerThreadData, ListenerThreadMessage } from "./threads.ts";
 import { runBatchLoop } from "./udp-batch.ts";
 
@@ -21,7 +21,7 @@ export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAn
       sockets.map(({ descriptor }) => descriptor),
     ),
     stopwatch: createStopwatch(libc),
-    answerer: makeAnswerer(shared, { thread, ...options, now: createWallClock(libc) }),
+    answerer: makeAnswerer(shared, { thread, ...options }),
     counters: threadCounters(shared, thread),
     control: new Int32Array(shared.control),
     onFailure: createFailureReporter(port),

@@ -30,6 +30,7 @@ test("at midnight UTC today's secret becomes yesterday's", () => {
     mock.timers.tick(60_000);
     assert.deepEqual(secretAt(shared, CONTROL.COOKIE_SECRET), Buffer.from(cookieSecret(KEY, 20_001)));
     assert.deepEqual(secretAt(shared, CONTROL.COOKIE_SECRET_BEFORE), Buffer.from(cookieSecret(KEY, 20_000)));
+    assert.equal(new Int32Array(shared.control)[CONTROL.CLOCK_SECONDS], nowMs / 1000);
   }
   nowMs += DAY_MS;
   mock.timers.tick(60_000);

@@ -3,7 +3,7 @@ import { CONTROL, type SharedImage } from "../image/shared.ts";
 
 const DAY_MS = 86_400_000;
 const SECRET_BYTES = 16;
-const CHECK_MS = 10_000;
+const CHECK_MS = 1_000;
 
 /**
  * The DNS cookie secret of a day (days since 1970, UTC): 16 bytes. Whoever has the key derives the same secret, so that
@@ -26,11 +26,13 @@ export function writeCookieSecrets(shared: SharedImage, key: Uint8Array, nowMs: 
   writeSecret(control, CONTROL.COOKIE_SECRET, cookieSecret(key, day));
 }
 
-/** Writes them now and whenever the day has changed, a clock that was set included. */
+/** Writes them now and whenever the day has changed, a clock that was set included; and every second the clock. */
 export function renewCookieSecrets(shared: SharedImage, key: Uint8Array, now = Date.now): Disposable {
+  const control = new Int32Array(shared.control);
   let day = Number.NaN;
   const renew = () => {
     const nowMs = now();
+    Atomics.store(control, CONTROL.CLOCK_SECONDS, Math.floor(nowMs / 1000) | 0);
     if (Math.floor(nowMs / DAY_MS) === day) return;
     day = Math.floor(nowMs / DAY_MS);
     writeCookieSecrets(shared, key, nowMs);

@@ -1,6 +1,4 @@
-import type { Aspects } from "./aspects.ts";
 import type { KnownDifference, Responses } from "./compare.ts";
-import { ZONES } from "./zone-questions.ts";
 
 const TYPE = { TKEY: 249, IXFR: 251, AXFR: 252, ANY: 255 } as const;
 const CLASS_CHAOS = 3;
@@ -8,20 +6,8 @@ const CLASS_CHAOS = 3;
 const NOTIMP = "rcode 4\n";
 const REFUSED = "rcode 5\n";
 
-/** The zone of the longest match, or undefined for a name in none of them. */
-function zoneOf(name: string): string | undefined {
-  const matches = ZONES.map((zone) => zone.name).filter((zone) => `.${name.toLowerCase()}`.endsWith(`.${zone}.`));
-  return matches.sort((left, right) => right.length - left.length)[0];
-}
-
 function lines(text: string): string[] {
   return text.split("\n").filter((line) => line !== "");
-}
-
-/** Records of ours in the additional section that no peer has there. */
-function additionalOfOursAlone({ ours, peers }: Responses): string[] {
-  const theirs = new Set(Object.values(peers).flatMap(({ additional }) => lines(additional)));
-  return lines(ours.additional).filter((line) => !theirs.has(line));
 }
 
 /** Whether ours has all additional records that every peer has. */
@@ -30,14 +16,6 @@ function lacksNothing({ ours, peers }: Responses): boolean {
   const [first, ...others] = Object.values(peers).map(({ additional }) => lines(additional));
   const common = (first ?? []).filter((line) => others.every((other) => other.includes(line)));
   return common.every((line) => own.has(line));
-}
-
-function ownerOf(line: string): string {
-  return line.split(" ")[0] ?? "";
-}
-
-function isTruncatedByUsAlone(ours: Aspects, peers: Responses["peers"]): boolean {
-  return ours.truncated === "TC" && Object.values(peers).every(({ truncated }) => truncated === "");
 }
 
 /** What is meant to differ from all of NSD, Knot and BIND. Each id is a heading of docs/differences.md. */
@@ -64,19 +42,6 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     explains: ({ inquiry, ours }) => inquiry.type === TYPE.AXFR && ours.verdict === REFUSED,
   },
   {
-    id: "additional-from-other-zones",
-    aspects: ["additional"],
-    explains: (responses) => {
-      const extra = additionalOfOursAlone(responses).map(ownerOf);
-      const asked = zoneOf(responses.inquiry.name);
-      return (
-        extra.length > 0 &&
-        lacksNothing(responses) &&
-        extra.every((owner) => ![asked, undefined].includes(zoneOf(owner)))
-      );
-    },
-  },
-  {
     id: "additional-as-much-as-fits",
     aspects: ["additional"],
     explains: (responses) =>
@@ -87,11 +52,5 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     aspects: ["verdict"],
     explains: ({ inquiry, ours }) =>
       inquiry.name.toLowerCase() === "chain-to-hidden.corp.test." && ours.verdict.startsWith("rcode 3 AA\n"),
-  },
-  {
-    id: "larger-referrals",
-    aspects: ["verdict", "truncated", "authority", "additional"],
-    explains: ({ inquiry, ours, peers }) =>
-      inquiry.name.toLowerCase().endsWith("bigcut.corp.test.") && isTruncatedByUsAlone(ours, peers),
   },
 ];

@@ -24,7 +24,7 @@ export type LabOptions = {
   readonly tcpIdleSeconds?: number;
   readonly forward?: ForwardHook;
   /** Milliseconds since 1970. */
-  readonly now?: () => number;
+  readonly nowSeconds?: number;
 };
 
 export type AskOptions = {
@@ -95,6 +95,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
   const control = new Int32Array(shared.control);
   control.set(COOKIE_SECRETS.today, CONTROL.COOKIE_SECRET);
   control.set(COOKIE_SECRETS.yesterday, CONTROL.COOKIE_SECRET_BEFORE);
+  control[CONTROL.CLOCK_SECONDS] = options.nowSeconds ?? 0;
   const writer = openImageWriter(shared);
   const answerer = createAnswerer(shared, {
     thread: 0,
@@ -102,7 +103,6 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     maxUdpSize: options.maxUdpSize ?? 1232,
     tcpIdleSeconds: options.tcpIdleSeconds ?? 10,
     ...(options.forward === undefined ? {} : { forward: options.forward }),
-    ...(options.now === undefined ? {} : { now: options.now }),
   });
   const lab: ZoneLab = {
     shared,

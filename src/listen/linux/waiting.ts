@@ -1,8 +1,7 @@
-/** Waiting for one of several sockets, and clocks that allocate nothing. */
+/** Waiting for one of several sockets, and a stopwatch that allocates nothing. */
 import { type Libc, TIMESPEC_BYTES } from "./libc.ts";
 
 const POLLIN = 1;
-const CLOCK_REALTIME = 0;
 const CLOCK_MONOTONIC = 1;
 
 /** Waits until one of several sockets can be read. */
@@ -26,17 +25,6 @@ export function createPollSet(libc: Libc, descriptors: readonly number[]): PollS
   };
 }
 
-/** Milliseconds since 1970 as `Date.now` gives them, which gives a new object on the heap with every call. */
-export function createWallClock(libc: Libc): () => number {
-  const words = new Int32Array(TIMESPEC_BYTES / 4);
-  const address = libc.addressOf(words.buffer);
-  return () => {
-    libc.clockGettime(CLOCK_REALTIME, address);
-    // Unsigned, the lower word of the seconds lasts until 2106.
-    return (words[0]! >>> 0) * 1000 + Math.trunc(words[2]! / 1_000_000);
-  };
-}
-
 /** Measures times below half an hour in whole microseconds. */
 export type Stopwatch = {
   readonly start: () => void;
@@ -44,7 +32,7 @@ export type Stopwatch = {
   readonly elapsedUs: () => number;
 };
 
-/** `performance.now` too gives a new object each time. */
+/** `performance.now` gives a new object on the heap with every call. */
 export function createStopwatch(libc: Libc): Stopwatch {
   const words = new Int32Array((TIMESPEC_BYTES / 4) * 2);
   const started = libc.addressOf(words.buffer);
