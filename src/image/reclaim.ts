@@ -23,8 +23,10 @@ export function retire(retired: Retired, control: Int32Array, reference: number,
 
 /** Begins a new epoch. It may wrap around; 0 is left out, because it marks a reader that is outside. */
 export function advanceEpoch(control: Int32Array): void {
-  const next = (Atomics.load(control, CONTROL.EPOCH) + 1) | 0;
-  Atomics.store(control, CONTROL.EPOCH, next === 0 ? 1 : next);
+  // The prober may do so at the same time; whoever comes second has a new epoch already.
+  const epoch = Atomics.load(control, CONTROL.EPOCH);
+  const next = (epoch + 1) | 0;
+  Atomics.compareExchange(control, CONTROL.EPOCH, epoch, next === 0 ? 1 : next);
 }
 
 /** True where no reader is left that entered in `epoch` or before. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { CONTROL, createSharedImage } from "../image/shared.ts";
-import { openImageWriter } from "../image/writer.ts";
+import { collect, openImageWriter } from "../image/writer.ts";
 import { createZoneFiles } from "./zone-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "signpost-zones-"));
@@ -74,4 +74,21 @@ test("a file that now holds another zone takes the old one away", () => {
 test("a zone in two files is refused", () => {
   const [one, other] = [file("one", zoneText("same.test", 1)), file("other", zoneText("same.test", 2))];
   assert.deepEqual(start(one, other).load().refused, [`zone files ${one} and ${other} both hold zone same.test.`]);
+});
+
+test("a file that now holds another file's zone changes nothing of it", () => {
+  const first = file("first", zoneText("first.test", 1));
+  const second = file("second", zoneText("second.test", 1));
+  const shared = createSharedImage(1);
+  const writer = openImageWriter(shared);
+  const load = createZoneFiles(
+    writer,
+    [first, second].map((path) => ({ name: undefined, file: path })),
+  );
+  load();
+  file("second", zoneText("first.test", 9, "more A 192.0.2.2\n"));
+  assert.deepEqual(load().refused, [`zone files ${first} and ${second} both hold zone first.test.`]);
+  while (collect(writer));
+  const control = new Int32Array(shared.control);
+  assert.deepEqual([control[CONTROL.ZONES], control[CONTROL.NAMES]], [2, 4]);
 });

@@ -65,15 +65,15 @@ function publishFile(writer: ImageWriter, zone: ZoneArgument, owners: Map<string
   } catch (error) {
     return { faults: [], warnings: [], refused: `cannot read zone file ${file}: ${readFault(error)}` };
   }
-  const result = publishZoneFile(writer, text, zone.name);
+  const result = publishZoneFile(writer, text, zone.name, (name) => {
+    const other = owners.get(name);
+    return other === undefined ? undefined : `zone files ${other} and ${file} both hold zone ${name}`;
+  });
   const { name, records, serial } = result;
   const warnings = result.warnings.map((warning) => `${file}: ${warning}`);
   const [first] = result.errors;
+  if (result.refused !== undefined) return { faults: [], warnings, refused: result.refused };
   if (first === undefined && name !== undefined) {
-    const other = owners.get(name);
-    if (other !== undefined) {
-      return { faults: [], warnings, refused: `zone files ${other} and ${file} both hold zone ${name}` };
-    }
     owners.set(name, file);
     return { zone: { name, file, records, serial }, faults: [], warnings };
   }

@@ -5,7 +5,7 @@ import { nameFromText, nameToText } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
 import { createNameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
-import { activateZone, deleteZone } from "../image/writer.ts";
+import { activateZone, deleteZone, discardZone } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
 import { addRecord, finishZone, type Problem, startZone, type ZonePublisher } from "./zone-publisher.ts";
 
@@ -17,6 +17,8 @@ export type ZoneFileResult = {
   readonly errors: readonly Problem[];
   readonly warnings: readonly string[];
   readonly serial: number;
+  /** Why the caller did not want the zone; nothing was changed then either. */
+  readonly refused?: string;
 };
 
 type EarlyRecord = {
@@ -30,9 +32,15 @@ type EarlyRecord = {
 
 /**
  * Reads a zone file and lets its zone answer, in place of its former content if it was there: one store, at the end.
- * `origin` completes relative names before the file's own `$ORIGIN`. The memory of that former content is freed by `collect`.
+ * `origin` completes relative names before the file's own `$ORIGIN`; `refuse` is asked for a reason against a zone without
+ * errors before it answers. The memory of the former content is freed by `collect`.
  */
-export function publishZoneFile(writer: ImageWriter, text: Uint8Array, origin?: string): ZoneFileResult {
+export function publishZoneFile(
+  writer: ImageWriter,
+  text: Uint8Array,
+  origin?: string,
+  refuse?: (name: string) => string | undefined,
+): ZoneFileResult {
   const base = origin === undefined ? undefined : nameFromText(origin);
   if (base?.kind === "error") return failed([{ line: 1, column: 1, detail: `origin ${origin}: ${base.reason}` }]);
   let publisher: ZonePublisher | undefined;
@@ -56,9 +64,13 @@ export function publishZoneFile(writer: ImageWriter, text: Uint8Array, origin?: 
   if (publisher === undefined) return failed(report.errors);
   publisher.problems.push(...report.errors);
   const { ok, serial } = finishZone(publisher);
-  if (ok) activateZone(writer, publisher.zone, publisher.apex);
+  const name = nameToText(report.origin!);
+  const refused = ok ? refuse?.(name) : undefined;
+  if (refused !== undefined) discardZone(writer, publisher.zone);
+  else if (ok) activateZone(writer, publisher.zone, publisher.apex);
   return {
-    name: nameToText(report.origin!),
+    ...(refused === undefined ? {} : { refused }),
+    name,
     records: publisher.records,
     errors: publisher.problems.sort((a, b) => a.line - b.line || a.column - b.column),
     warnings: warningsOf(publisher, report),

@@ -48,6 +48,8 @@ export function createSubject(zones: readonly ZoneSource[]): Subject {
       bytes.fill(CANARY, end, end + CANARIES);
       bytes.set(packet, OFFSET);
       answerer.enter();
+      answerer.readAhead(bytes, OFFSET, packet.length);
+      answerer.prefetch();
       const length = answerer.answer(
         bytes,
         OFFSET,
