@@ -2,8 +2,9 @@
  * The additional section: addresses of the names that MX, SRV and NS records point to, as far as the same zone has them.
  */
 import { RRTYPE } from "../dns/codes.ts";
+import { LOWER } from "../dns/name.ts";
 import { NODE, POINTER, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
-import { LOWER, type NameKey } from "../image/name-key.ts";
+import type { NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { findNode, type ImageView, segmentAt } from "../image/view.ts";
 import { FOUND, lookUpName } from "./lookup.ts";

@@ -4,9 +4,9 @@
  * The hash runs from the root leftwards, so that one pass gives the hash of the name and of each of its ancestors. A key
  * is a scratch object that a thread makes once and fills again for every name: filling allocates nothing.
  */
+import { LOWER, NAME_BYTES_MAX } from "../dns/name.ts";
 
-/** The longest name in wire form (RFC 1035 section 2.3.4), and the most labels that fit into it, the root excluded. */
-export const MAX_NAME_LENGTH = 255;
+/** The most labels that a name can have, the root excluded. */
 export const MAX_LABELS = 127;
 
 export type NameKey = {
@@ -22,16 +22,13 @@ export type NameKey = {
 
 export function createNameKey(): NameKey {
   return {
-    lower: new Uint8Array(MAX_NAME_LENGTH + 1),
+    lower: new Uint8Array(NAME_BYTES_MAX + 1),
     offsets: new Uint8Array(MAX_LABELS + 1),
     hashes: new Int32Array(MAX_LABELS + 1),
     labels: 0,
     length: 0,
   };
 }
-
-/** ASCII lower case of each byte. */
-export const LOWER = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 65 && byte <= 90 ? byte + 32 : byte));
 
 const BYTE_MULTIPLIER = 0x01000193;
 const LABEL_MULTIPLIER = 0x9e3779b1;
@@ -62,7 +59,7 @@ export function readNameKey(key: NameKey, bytes: Uint8Array, at: number, end: nu
     const size = bytes[from]!;
     if (size === 0) break;
     const stop = from + size + 1;
-    if (size > 63 || stop >= end || length + size + 2 > MAX_NAME_LENGTH) return -1;
+    if (size > 63 || stop >= end || length + size + 2 > NAME_BYTES_MAX) return -1;
     offsets[labels] = length;
     lower[length++] = size;
     let hash = Math.imul(seed ^ size, BYTE_MULTIPLIER);
@@ -110,7 +107,7 @@ export function readTargetKey(
   let labels = 0;
   let size = bytes[from]!;
   while (size !== 0 && size < 64) {
-    if (length + size + 2 > MAX_NAME_LENGTH) return -1;
+    if (length + size + 2 > NAME_BYTES_MAX) return -1;
     offsets[labels] = length;
     const stop = from + size + 1;
     lower[length++] = size;
@@ -128,7 +125,7 @@ export function readTargetKey(
     hashes[labels] = seed;
   } else {
     const shift = length - base.offsets[suffixLabel]!;
-    if (base.length + shift + 1 > MAX_NAME_LENGTH) return -1;
+    if (base.length + shift + 1 > NAME_BYTES_MAX) return -1;
     for (let source = base.offsets[suffixLabel]!; source < base.length; source++) lower[length++] = base.lower[source]!;
     for (let label = suffixLabel; label <= base.labels; label++) {
       hashes[labels] = base.hashes[label]!;

@@ -1,5 +1,6 @@
 /** Makes the wire form of an RRset as the image holds it: see RRSET in image/layout.ts. */
 import { RRTYPE } from "../dns/codes.ts";
+import { LOWER } from "../dns/name.ts";
 import { MAX_RRSET_BYTES, MAX_RRSET_POINTERS, mixHash, POINTER } from "../image/layout.ts";
 import { createNameKey, isAsterisk, type NameKey, readNameKey } from "../image/name-key.ts";
 
@@ -148,10 +149,6 @@ function sameLabel(a: NameKey, aLabel: number, b: NameKey, bLabel: number): bool
   return true;
 }
 
-function lowerByte(byte: number): number {
-  return byte >= 65 && byte <= 90 ? byte + 32 : byte;
-}
-
 /** Compares the RR in [start, end) with those before it: names without regard to case, everything else exactly. */
 function isDuplicate(buffer: RRsetBuffer, start: number, end: number): boolean {
   const { wire } = buffer;
@@ -170,7 +167,7 @@ function equalFrom(wire: Uint8Array, a: number, b: number, length: number, exact
     const left = wire[a + index]!;
     const right = wire[b + index]!;
     if (left === right) continue;
-    if (index < exactUpTo || lowerByte(left) !== lowerByte(right)) return false;
+    if (index < exactUpTo || LOWER[left] !== LOWER[right]) return false;
   }
   return true;
 }

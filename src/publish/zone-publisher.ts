@@ -3,6 +3,7 @@
  * record: CNAME and ALIAS own their name, an RRset has one TTL, an apex has SOA and NS.
  */
 import { RRTYPE } from "../dns/codes.ts";
+import { LOWER } from "../dns/name.ts";
 import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
@@ -105,8 +106,7 @@ export function addRecord(
 function isOwner(key: NameKey, owner: Uint8Array, length: number): boolean {
   if (length !== key.length + 1) return false;
   for (let index = 0; index < length - 1; index++) {
-    const byte = owner[index]!;
-    if ((byte >= 65 && byte <= 90 ? byte + 32 : byte) !== key.lower[index]) return false;
+    if (LOWER[owner[index]!] !== key.lower[index]) return false;
   }
   return true;
 }
