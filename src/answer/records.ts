@@ -51,23 +51,36 @@ export function putRRset(
 ): Put {
   if (rrset >= view.limit) refreshView(view);
   if (exact) return copyRRset(view, query, rrset) ? PUT.AS_IS : PUT.NO_ROOM;
-  const owner = offsetOf(name, ownerLabel);
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
-  if (owner < 0 || !canPoint(view, rrset, pointers, name, apexLabel)) {
-    return putExpanded(view, query, rrset, name.key, ownerLabel, apexLabel) ? PUT.EXPANDED : PUT.NO_ROOM;
-  }
   const to = query.at;
-  if (!copyRRset(view, query, rrset)) return PUT.NO_ROOM;
-  if (owner !== QUESTION_NAME_AT) pointOwners(query.bytes, to, query.at, owner);
-  const entries = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + query.at - to;
-  for (let index = 0; index < pointers; index++) {
-    const entry = entries + index * POINTER.BYTES;
-    const place = to + u16(view.bytes, entry + POINTER.OFFSET);
+  const owner = offsetOf(name, ownerLabel);
+  if (owner >= 0) {
+    if (!copyRRset(view, query, rrset)) return PUT.NO_ROOM;
+    if (owner !== QUESTION_NAME_AT) pointOwners(query.bytes, to, query.at, owner);
+    if (pointNames(view, query, rrset, to, name, apexLabel)) return PUT.AS_IS;
+    query.at = to;
+  }
+  return putExpanded(view, query, rrset, name.key, ownerLabel, apexLabel) ? PUT.EXPANDED : PUT.NO_ROOM;
+}
+
+/** Sets the pointers of the RRset copied to `to`. Returns false where one has nothing to point to. */
+function pointNames(
+  view: ImageView,
+  query: Query,
+  rrset: number,
+  to: number,
+  name: Spelled,
+  apexLabel: number,
+): boolean {
+  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  let entry = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + query.at - to;
+  for (let index = 0; index < pointers; index++, entry += POINTER.BYTES) {
     const suffix = offsetOf(name, apexLabel - view.bytes[entry + POINTER.DEPTH]!);
+    if (suffix < 0) return false;
+    const place = to + u16(view.bytes, entry + POINTER.OFFSET);
     query.bytes[place] = 0xc0 | (suffix >>> 8);
     query.bytes[place + 1] = suffix & 0xff;
   }
-  return PUT.AS_IS;
+  return true;
 }
 
 /** Appends an RRset without names in its rdata, owned by the name that the message has at `owner`. */
@@ -75,14 +88,6 @@ export function putRRsetOf(view: ImageView, query: Query, rrset: number, owner: 
   const to = query.at;
   if (!copyRRset(view, query, rrset)) return false;
   pointOwners(query.bytes, to, query.at, owner);
-  return true;
-}
-
-/** True where every pointer of the RRset has something to point to. */
-function canPoint(view: ImageView, rrset: number, pointers: number, name: Spelled, apexLabel: number): boolean {
-  for (let index = 0; index < pointers; index++) {
-    if (offsetOf(name, apexLabel - pointerDepth(view, rrset, index)) < 0) return false;
-  }
   return true;
 }
 
