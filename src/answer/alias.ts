@@ -11,10 +11,10 @@ import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate
 const TARGET_AT = 12;
 
 /**
- * Answers an A or AAAA query for `name` from the target of its ALIAS RRset, which may be a CNAME or an ALIAS again. The TTL
+ * Answers with the addresses of `type`, A or AAAA, for `name` from the target of its ALIAS RRset, which may be a CNAME or an ALIAS again. The TTL
  * is the smallest on the way. STEP.FOLLOW: the target is ours and has no such addresses, so that the answer is NODATA.
  */
-export function answerAlias(state: AnswerState, name: Spelled, alias: number, hops: number): Step {
+export function answerAlias(state: AnswerState, name: Spelled, alias: number, type: number, hops: number): Step {
   const { view, lookup, query } = state;
   const seed = view.control[CONTROL.HASH_SEED]!;
   let ttl = view.words[alias * UNIT_WORDS + RRSET.TTL]!;
@@ -29,11 +29,10 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ho
     lookUpName(view, lookup, target.key);
     if (lookup.found === FOUND.CUT) return fail(state, target, hops);
     if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
-    const addresses = findAddresses(state);
+    const addresses = findAddresses(state, type);
     if (addresses === 0) return STEP.FOLLOW;
     ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
-    const type = view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
-    if (type === query.type) {
+    if ((view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) {
       if (!putAddresses(view, query, addresses, name, ttl)) return truncate(state);
       query.answers += recordCount(view, addresses);
       return STEP.ANSWERED;
@@ -46,15 +45,15 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ho
 }
 
 /** At the node just found: the RRset of the wanted type, else its CNAME or ALIAS, else 0. */
-function findAddresses(state: AnswerState): number {
-  const { view, lookup, query } = state;
+function findAddresses(state: AnswerState, wanted: number): number {
+  const { view, lookup } = state;
   reach(view, lookup.node);
   let other = 0;
   let rrset = view.words[lookup.node * UNIT_WORDS + NODE.RRSETS]!;
   while (rrset !== 0) {
     reach(view, rrset);
     const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
-    if (type === query.type) return rrset;
+    if (type === wanted) return rrset;
     if (type === RRTYPE.CNAME || type === RRTYPE.ALIAS) other = rrset;
     rrset = view.words[rrset * UNIT_WORDS + RRSET.NEXT]!;
   }

@@ -206,10 +206,12 @@ function refusalOf(query: Query): number {
   return RCODE.NOERROR;
 }
 
-/** The message could not be read to its end: header and question, if there is one, are all that is meaningful. */
+/** The message is no query that could be answered: only its header, question and OPT RR mean something. */
 function refuseUnread(query: Query, rcode: number): void {
   query.at = query.questionEnd;
-  query.hasEdns = false;
+  query.cookieLength = 0;
+  query.wantsNsid = false;
+  query.wantsKeepalive = false;
   query.rcode = rcode;
 }
 

@@ -4,7 +4,6 @@
  * secret makes and accepts the same cookies.
  */
 
-export const CLIENT_COOKIE_LENGTH = 8;
 export const COOKIE_LENGTH = 24;
 /** A cookie is accepted up to this age (RFC 9018 section 4.3), and handed out again while it is younger than half of it. */
 const OLDEST_SECONDS = 3600;

@@ -44,10 +44,19 @@ test("a response is never answered", () => {
   for (const flags of [0x8000, 0x8400, 0x8183, 0xffff]) assert.equal(flagsOf(flags), undefined);
 });
 
+test("an unknown opcode with EDNS is NOTIMP with EDNS, and BADVERS where the version is unknown too", () => {
+  const known = decode(lab.send(queryBytes(QUESTION, { opcode: 15 })) ?? new Uint8Array(0));
+  assert.deepEqual([known.rcode, known.questions.length, known.edns?.version], [4, 0, 0]);
+  const packet = queryBytes(QUESTION, { opcode: 15 });
+  packet[packet.length - 5] = 1;
+  const unknown = decode(lab.send(packet) ?? new Uint8Array(0));
+  assert.deepEqual([unknown.rcode, unknown.edns?.version], [16, 0]);
+});
+
 for (let opcode = 1; opcode < 16; opcode++) {
   if (opcode === 4) continue;
   test(`opcode ${opcode} is NOTIMP, in a header alone (RFC 8906 section 8.1.2)`, () => {
-    const bytes = lab.send(queryBytes(QUESTION, { opcode, flags: RD }));
+    const bytes = lab.send(queryBytes(QUESTION, { opcode, flags: RD, edns: false }));
     assert.equal(bytes?.length, 12);
     const message = decode(bytes ?? new Uint8Array(0));
     assert.deepEqual([message.opcode, message.rcode, message.flags], [opcode, 4, 0x8000 | RD]);

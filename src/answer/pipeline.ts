@@ -96,9 +96,11 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   }
   if (wanted !== 0) return putAnswer(state, name, wanted, hops);
   if (cname !== 0) return followCname(state, name, next, cname, hops);
-  if (alias !== 0 && (type === RRTYPE.A || type === RRTYPE.AAAA)) {
+  // An ALIAS is no type that could be shown: ANY gets one of those that it stands for.
+  const addressType = type === RRTYPE.ANY ? RRTYPE.A : type;
+  if (alias !== 0 && (addressType === RRTYPE.A || addressType === RRTYPE.AAAA)) {
     const { zone, apexLabel } = lookup;
-    const step = answerAlias(state, name, alias, hops);
+    const step = answerAlias(state, name, alias, addressType, hops);
     if (step !== STEP.FOLLOW) return step;
     // The target has no such addresses: the zone of the ALIAS says so.
     lookup.zone = zone;

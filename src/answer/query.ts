@@ -153,43 +153,59 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   const flags = (bytes[start + 2]! << 8) | bytes[start + 3]!;
   if (flags >= 0x8000) return READ.SILENCE;
   query.flags = flags;
-  const opcode = (flags >>> 11) & 15;
-  query.opcode = opcode;
-  if (opcode !== OPCODE.QUERY && opcode !== OPCODE.NOTIFY) return READ.HEADER_ONLY;
-  return readSections(query, opcode, seed);
+  query.opcode = (flags >>> 11) & 15;
+  return readSections(query, seed);
 }
 
-function readSections(query: Query, opcode: number, seed: number): Read {
+/**
+ * Reads to the end of the message even where it is wrong already, so that the answer can have an OPT RR where the query
+ * has one (RFC 6891 section 6.1.1).
+ */
+function readSections(query: Query, seed: number): Read {
+  const { bytes, start, end, opcode } = query;
+  const isKnown = opcode === OPCODE.QUERY || opcode === OPCODE.NOTIFY;
+  const questions = readCount(bytes, start + 4);
+  const others = readCount(bytes, start + 6) + readCount(bytes, start + 8);
+  let at = readQuestions(query, questions, isKnown, seed);
+  for (let left = others; left > 0 && at >= 0; left--) at = skipRecord(bytes, start, at, end);
+  for (let left = readCount(bytes, start + 10); left > 0 && at >= 0; left--) at = readAdditional(query, at);
+  // The version goes before everything else that could be said of the query (RFC 6891 section 6.1.3).
+  if (query.ednsVersion > 0 && at >= 0) return READ.QUERY;
+  if (!isKnown) return READ.HEADER_ONLY;
+  return at === end && isWellFormed(query, questions) ? READ.QUERY : READ.MALFORMED;
+}
+
+function readCount(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 8) | bytes[at + 1]!;
+}
+
+/** Reads the one question that there should be, and passes over any other. The offset behind them, or -1. */
+function readQuestions(query: Query, questions: number, isKnown: boolean, seed: number): number {
   const { bytes, start, end } = query;
-  const questions = (bytes[start + 4]! << 8) | bytes[start + 5]!;
-  const answers = (bytes[start + 6]! << 8) | bytes[start + 7]!;
-  const authorities = (bytes[start + 8]! << 8) | bytes[start + 9]!;
-  const additionals = (bytes[start + 10]! << 8) | bytes[start + 11]!;
+  let at = start + HEADER_LENGTH;
+  for (let left = questions; left > 0; left--) {
+    const isOnly = questions === 1 && isKnown;
+    at = isOnly ? readNameKey(query.name, bytes, at, end, seed) : skipName(bytes, start, at, end);
+    if (at < 0 || at + 4 > end) return -1;
+    if (isOnly) {
+      query.type = readCount(bytes, at);
+      query.class = readCount(bytes, at + 2);
+      query.questionEnd = at + 4;
+      query.hasQuestion = true;
+    }
+    at += 4;
+  }
+  return at;
+}
+
+/** What a message with intact records must have besides. */
+function isWellFormed(query: Query, questions: number): boolean {
+  const { bytes, start } = query;
   // One question (RFC 9619); none only to ask for a cookie (RFC 7873 section 5.4).
-  if (questions > 1) return READ.MALFORMED;
-  if (questions === 1) {
-    const at = readNameKey(query.name, bytes, start + HEADER_LENGTH, end, seed);
-    if (at < 0 || at + 4 > end) return READ.MALFORMED;
-    query.type = (bytes[at]! << 8) | bytes[at + 1]!;
-    query.class = (bytes[at + 2]! << 8) | bytes[at + 3]!;
-    query.questionEnd = at + 4;
-    query.hasQuestion = true;
-  }
-  if (opcode === OPCODE.QUERY) {
-    // A query has no answers; authority only asks for the changes since a SOA (RFC 1995 section 3).
-    if (answers !== 0 || (authorities !== 0 && query.type !== RRTYPE.IXFR)) return READ.MALFORMED;
-  }
-  let at = query.questionEnd;
-  for (let left = answers + authorities; left > 0; left--) {
-    at = skipRecord(bytes, start, at, end);
-    if (at < 0) return READ.MALFORMED;
-  }
-  for (let left = additionals; left > 0; left--) {
-    at = readAdditional(query, at);
-    if (at < 0) return READ.MALFORMED;
-  }
-  if (at !== end) return READ.MALFORMED;
-  return questions === 0 && query.cookieLength === 0 ? READ.MALFORMED : READ.QUERY;
+  if (questions !== 1 && (questions !== 0 || query.cookieLength === 0)) return false;
+  // A query has no answers; authority only asks for the changes since a SOA (RFC 1995 section 3).
+  if (query.opcode !== OPCODE.QUERY) return true;
+  return readCount(bytes, start + 6) === 0 && (readCount(bytes, start + 8) === 0 || query.type === RRTYPE.IXFR);
 }
 
 /** The offset behind a possibly compressed name, or -1. Pointers lead backwards, so that none loops. */

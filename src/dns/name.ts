@@ -173,11 +173,6 @@ export function nameLengthAt(bytes: Uint8Array, offset: number, limit: number): 
   return -1;
 }
 
-/** A lower-case copy. */
-export function lowerName(name: Uint8Array): Uint8Array {
-  return name.map((byte) => LOWER[byte]!);
-}
-
 /** Number of labels, the root label not counted; a `*` counts as one. */
 export function labelCount(name: Uint8Array, offset = 0): number {
   let count = 0;

@@ -208,14 +208,6 @@ export function rdataToText(type: number, bytes: Uint8Array, offset = 0, length 
   return parts.join(" ");
 }
 
-/** Where in the rdata of a type the host name stands that additional addresses are for (MX, NS, SRV...), or -1. */
-export function targetOffsetOf(type: number): number {
-  if (type === RRTYPE.MX) return 2;
-  if (type === RRTYPE.SRV) return 6;
-  const first = BY_TYPE.get(type)?.fields[0];
-  return first?.kind === NAME_FIELD && type !== RRTYPE.SOA ? 0 : -1;
-}
-
 /** The column of a token; behind the last one, the column behind it. */
 export function tokenColumn(tokens: ZoneTokens, index: number): number {
   const last = Math.min(index, tokens.count - 1);

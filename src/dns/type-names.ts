@@ -38,7 +38,6 @@ const CLASS_TABLE = buildTable(CLASS_NAMES);
 const TYPE_PREFIX_BYTES = encoder.encode(TYPE_PREFIX);
 const CLASS_PREFIX_BYTES = encoder.encode(CLASS_PREFIX);
 const TEXT_BY_TYPE: ReadonlyMap<number, string> = new Map(TYPE_NAMES.map(([name, code]) => [code, name]));
-const TEXT_BY_CLASS: ReadonlyMap<number, string> = new Map(CLASS_NAMES.map(([name, code]) => [code, name]));
 
 /** The type that the word in `text[start, end)` names (any case), or -1 where it names none. */
 export function typeFromBytes(text: Uint8Array, start: number, end: number): number {
@@ -63,11 +62,6 @@ export function typeFromText(text: string): number | undefined {
 /** `A`, `MX`, `TYPE65400`. */
 export function typeToText(type: number): string {
   return TEXT_BY_TYPE.get(type) ?? `${TYPE_PREFIX}${type}`;
-}
-
-/** `IN`, `CH`, `CLASS42`. */
-export function classToText(code: number): string {
-  return TEXT_BY_CLASS.get(code) ?? `${CLASS_PREFIX}${code}`;
 }
 
 /** True where the registry gives the type a name of its own. */

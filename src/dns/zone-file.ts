@@ -154,6 +154,7 @@ function takeRecord(parser: ZoneParser, type: number, ttl: number, rdataLength: 
   if (parser.zone === undefined && !parser.zoneIsSought) {
     parser.zone = findZone(parser);
     parser.zoneIsSought = true;
+    if (parser.zone !== undefined) parser.options.onZone?.(parser.zone);
   }
   const { zone, owner, ownerLength } = parser;
   if (zone !== undefined && !isSubdomain(owner, zone, ownerLength)) {
@@ -174,6 +175,7 @@ function takeSoa(parser: ZoneParser, ttl: number, rdataLength: number): void {
     return;
   }
   parser.soa = { owner, rdata, isAbsolute: parser.ownerIsAbsolute && hasAbsoluteNames(parser) };
+  if (parser.zone === undefined) parser.options.onZone?.(owner);
   parser.zone = owner;
   emit(parser, RRTYPE.SOA, ttl, rdataLength);
 }
@@ -200,7 +202,8 @@ function emit(parser: ZoneParser, type: number, ttl: number, rdataLength: number
  * of the zone never reaches the sink.
  */
 function findZone(parser: ZoneParser): Uint8Array | undefined {
-  const search = openParser(parser.tokens.text, { ...parser.options, onRecord: () => {} });
+  const { origin } = parser.options;
+  const search = openParser(parser.tokens.text, { ...(origin === undefined ? {} : { origin }), onRecord: () => {} });
   search.zoneIsSought = true;
   while (search.soa === undefined && readNext(search));
   return search.soa?.owner;

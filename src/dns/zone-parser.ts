@@ -23,6 +23,8 @@ export type ZoneRecordSink = (
 export type ZoneFileOptions = {
   /** Completes relative names until the file's own $ORIGIN; wire form. */
   readonly origin?: Uint8Array;
+  /** Is given the zone's name, which is its SOA's owner, before the first record; never where the file has no good SOA. */
+  readonly onZone?: (apex: Uint8Array) => void;
   readonly onRecord: ZoneRecordSink;
 };
 

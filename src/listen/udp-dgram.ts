@@ -67,6 +67,11 @@ function answerDatagram(
   counters[COUNTER.BATCHES]! += 1;
   observeLatency(counters, (performance.now() - begin) / 1000, 1);
   if (length === 0) return;
+  // Nothing can be sent to port 0: `send` throws on it.
+  if (client.port === 0) {
+    counters[COUNTER.DROPPED]! += 1;
+    return;
+  }
   // The socket sends later where the kernel is busy, so the answer needs memory of its own.
   socket.send(Buffer.from(slot.subarray(0, length)), client.port, client.address, (error) => {
     if (error !== null) counters[COUNTER.DROPPED]! += 1;

@@ -50,9 +50,15 @@ async function serve(
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
-  process.on("SIGHUP", () => node?.reload());
+  let hangUps = 0;
+  process.on("SIGHUP", () => {
+    hangUps += 1;
+    node?.reload();
+  });
   node = await startNode({ config, zones, version: packageVersion(), log, environment, plan });
   announce(node, log);
+  // The files may have changed after they were read for the start.
+  if (hangUps > 0) node.reload();
 }
 
 /** Stops the node; the exit code. */

@@ -61,14 +61,21 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   setZonesServed(data.status, first.refused.length === 0);
   say({ kind: "ready", management, served: first.served });
 
+  const reload = () => {
+    const report = load();
+    settleImage(writer);
+    reportZones(report, log);
+    for (const zone of report.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
+    setZonesServed(data.status, report.served.length === data.zones.length);
+  };
+  let waiting: NodeJS.Immediate | undefined;
   port.on("message", (command: ControlCommand) => {
     if (command.kind === "reload") {
-      const report = load();
-      settleImage(writer);
-      reportZones(report, log);
-      for (const zone of report.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
-      setZonesServed(data.status, report.served.length === data.zones.length);
+      // Those that arrive while one runs are one: it reads the files as they are by then.
+      clearImmediate(waiting);
+      waiting = setImmediate(reload);
     } else {
+      clearImmediate(waiting);
       server.close();
       server.closeAllConnections();
       port.close();

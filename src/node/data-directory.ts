@@ -14,7 +14,9 @@ import { dirname, join, resolve } from "node:path";
 import { errorCode, errorText, OperatorError } from "../base/errors.ts";
 import type { Libc } from "../listen/linux/libc.ts";
 import { lockFile } from "../listen/linux/socket.ts";
+import { readRegularFile } from "./regular-file.ts";
 
+const KEY_FILE_BYTES_MAX = 4096;
 const KEY_BYTES = 32;
 
 export type DataDirectory = {
@@ -106,7 +108,8 @@ function readOrMakeKey(file: string): Uint8Array {
   const draft = `${file}.new`;
   try {
     // Linked into place when it is whole, so that no crash leaves half a key.
-    writeFileSync(draft, randomBytes(KEY_BYTES), { mode: 0o600, flush: true });
+    rmSync(draft, { force: true });
+    writeFileSync(draft, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx", flush: true });
     linkSync(draft, file);
     rmSync(draft);
     return readKey(file);
@@ -116,7 +119,7 @@ function readOrMakeKey(file: string): Uint8Array {
 }
 
 function readKey(file: string): Uint8Array {
-  const key = readFileSync(file);
+  const key = readRegularFile(file, KEY_FILE_BYTES_MAX);
   if (key.length !== KEY_BYTES) throw new Error(`it has ${key.length} bytes, not ${KEY_BYTES}`);
   return key;
 }

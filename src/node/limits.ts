@@ -20,7 +20,6 @@ export const LONGEST_PAUSE_MS = 10_000;
 export const MANAGEMENT_CONNECTIONS = 64;
 export const MANAGEMENT_HEADER_BYTES = 8_192;
 export const MANAGEMENT_REQUEST_MS = 5_000;
-export const MANAGEMENT_REQUESTS_PER_CONNECTION = 1_000;
 
-/** Faults of one zone file that are printed; the rest is counted. */
-export const ZONE_FAULTS_SHOWN = 100;
+/** The largest zone file that is read: some forty million records. */
+export const ZONE_FILE_BYTES_MAX = 2 ** 30;

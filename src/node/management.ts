@@ -1,11 +1,6 @@
 /** The management listener: health, readiness and metrics over HTTP, for probes and scrapers on a trusted address. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import {
-  MANAGEMENT_CONNECTIONS,
-  MANAGEMENT_HEADER_BYTES,
-  MANAGEMENT_REQUEST_MS,
-  MANAGEMENT_REQUESTS_PER_CONNECTION,
-} from "./limits.ts";
+import { MANAGEMENT_CONNECTIONS, MANAGEMENT_HEADER_BYTES, MANAGEMENT_REQUEST_MS } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
 import { areZonesServed, isRunning, isStopping, type NodeStatus } from "./status.ts";
 
@@ -20,7 +15,7 @@ export function readinessOf(status: NodeStatus): Readiness {
   const components = {
     zones: areZonesServed(status)
       ? { ready: true, detail: "every zone is served" }
-      : { ready: false, detail: "a zone is not served as its file has it" },
+      : { ready: false, detail: "a zone file could not be used, and nothing was served before" },
     threads:
       missing.length === 0
         ? { ready: true, detail: `${status.threads.length} threads run` }
@@ -50,7 +45,10 @@ export function createManagementServer(options: ManagementOptions): Server {
     },
   );
   server.maxConnections = MANAGEMENT_CONNECTIONS;
-  server.maxRequestsPerSocket = MANAGEMENT_REQUESTS_PER_CONNECTION;
+  // One request a connection: what is pipelined behind it is never answered, so that nobody can pile up responses.
+  server.maxRequestsPerSocket = 1;
+  // Neither may a client hold a connection by not reading.
+  server.setTimeout(MANAGEMENT_REQUEST_MS, (socket) => socket.destroy());
   return server;
 }
 

@@ -92,3 +92,36 @@ test("a file that now holds another file's zone changes nothing of it", () => {
   const control = new Int32Array(shared.control);
   assert.deepEqual([control[CONTROL.ZONES], control[CONTROL.NAMES]], [2, 4]);
 });
+
+test("a file that comes first cannot take the zone of one that comes later", () => {
+  const first = file("takes", zoneText("its-own.test", 1));
+  const second = file("holds", zoneText("wanted.test", 1));
+  const { load, zones } = start(first, second);
+  load();
+  file("takes", zoneText("wanted.test", 2));
+  const report = load();
+  assert.deepEqual(report.refused, [`zone files ${second} and ${first} both hold zone wanted.test.`]);
+  assert.deepEqual(
+    report.served.map(({ name, serial }) => [name, serial]),
+    [
+      ["its-own.test.", 1],
+      ["wanted.test.", 1],
+    ],
+  );
+  assert.equal(zones(), 2);
+});
+
+test("one file under two names is two zones, after a reload too", () => {
+  const path = file("template", "@ 60 SOA ns1 host 1 2 3 4 5\n@ 60 NS ns1\nns1 60 A 192.0.2.1\n");
+  const writer = openImageWriter(createSharedImage(1));
+  const load = createZoneFiles(
+    writer,
+    ["x.test.", "y.test."].map((name) => ({ name, file: path })),
+  );
+  for (let round = 0; round < 2; round++) {
+    assert.deepEqual(
+      load().served.map(({ name }) => name),
+      ["x.test.", "y.test."],
+    );
+  }
+});

@@ -1,10 +1,10 @@
 /** The zone files of the command line: read, checked and put into the image, at start and again at SIGHUP. */
-import { readFileSync } from "node:fs";
 import { errorCode, errorText } from "../base/errors.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
 import { publishZoneFile, removeZone } from "../publish/zone-file-source.ts";
 import type { ZoneArgument } from "./arguments.ts";
-import { ZONE_FAULTS_SHOWN } from "./limits.ts";
+import { ZONE_FILE_BYTES_MAX } from "./limits.ts";
+import { readRegularFile } from "./regular-file.ts";
 
 export type ServedZone = {
   readonly name: string;
@@ -30,25 +30,25 @@ type FileOutcome = {
 };
 
 /**
- * Reads every file again and publishes what is free of faults. A file with faults changes nothing: what it held when
- * it was last good stays served.
+ * Reads every file again and publishes what is free of faults. A file with faults, or with a zone that another one serves,
+ * changes nothing: what it held when it was last good stays served.
  */
 export function createZoneFiles(writer: ImageWriter, zones: readonly ZoneArgument[]): () => ZoneFilesReport {
-  let lastGood = new Map<string, ServedZone>();
+  /** What each argument serves; a file may be given several times, for zones of several names. */
+  const served: (ServedZone | undefined)[] = zones.map(() => undefined);
   return () => {
-    const served = new Map<string, ServedZone>();
-    const owners = new Map<string, string>();
-    const outcomes = zones.map((zone) => {
-      const outcome = publishFile(writer, zone, owners);
-      const entry = outcome.zone ?? lastGood.get(zone.file);
-      if (entry !== undefined) served.set(zone.file, entry);
+    const before = served.flatMap((zone) => zone?.name ?? []);
+    const outcomes = zones.map((zone, index) => {
+      const outcome = publishFile(writer, zone, (name) =>
+        served.find((other, at) => at !== index && other?.name === name),
+      );
+      served[index] = outcome.zone ?? served[index];
       return outcome;
     });
-    const names = new Set([...served.values()].map(({ name }) => name));
-    for (const { name } of lastGood.values()) if (!names.has(name)) removeZone(writer, name);
-    lastGood = served;
+    const names = new Set(served.map((zone) => zone?.name));
+    for (const name of before) if (!names.has(name)) removeZone(writer, name);
     return {
-      served: [...served.values()],
+      served: served.filter((zone) => zone !== undefined),
       faults: outcomes.flatMap(({ faults }) => faults),
       warnings: outcomes.flatMap(({ warnings }) => warnings),
       refused: outcomes.flatMap(({ refused }) => refused ?? []),
@@ -56,35 +56,37 @@ export function createZoneFiles(writer: ImageWriter, zones: readonly ZoneArgumen
   };
 }
 
-/** `owners` tells which file holds a zone already: two files cannot both be the whole of it. */
-function publishFile(writer: ImageWriter, zone: ZoneArgument, owners: Map<string, string>): FileOutcome {
+/** `ownerOf` tells which other file holds a zone: two files cannot both be the whole of it. */
+function publishFile(
+  writer: ImageWriter,
+  zone: ZoneArgument,
+  ownerOf: (name: string) => ServedZone | undefined,
+): FileOutcome {
   const { file } = zone;
   let text: Uint8Array;
   try {
-    text = readFileSync(file);
+    text = readRegularFile(file, ZONE_FILE_BYTES_MAX);
   } catch (error) {
     return { faults: [], warnings: [], refused: `cannot read zone file ${file}: ${readFault(error)}` };
   }
   const result = publishZoneFile(writer, text, zone.name, (name) => {
-    const other = owners.get(name);
-    return other === undefined ? undefined : `zone files ${other} and ${file} both hold zone ${name}`;
+    const other = ownerOf(name);
+    return other === undefined ? undefined : `zone files ${other.file} and ${file} both hold zone ${name}`;
   });
   const { name, records, serial } = result;
   const warnings = result.warnings.map((warning) => `${file}: ${warning}`);
   const [first] = result.errors;
   if (result.refused !== undefined) return { faults: [], warnings, refused: result.refused };
   if (first === undefined && name !== undefined) {
-    owners.set(name, file);
     return { zone: { name, file, records, serial }, faults: [], warnings };
   }
   if (records === 0 || first === undefined) {
     const detail = first === undefined ? "it holds no SOA record" : `${first.line}:${first.column}: ${first.detail}`;
     return { faults: [], warnings, refused: `${file} is no zone file: ${detail}` };
   }
-  const faults = result.errors
-    .slice(0, ZONE_FAULTS_SHOWN)
-    .map(({ line, column, detail }) => `${file}:${line}:${column}: ${detail}`);
-  const count = result.errors.length;
+  const faults = result.errors.map(({ line, column, detail }) => `${file}:${line}:${column}: ${detail}`);
+  if (result.errorsOmitted > 0) faults.push(`${file}: ${result.errorsOmitted} more`);
+  const count = result.errors.length + result.errorsOmitted;
   return { faults, warnings, refused: `zone file ${file} has ${count} ${count === 1 ? "error" : "errors"}` };
 }
 

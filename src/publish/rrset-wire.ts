@@ -15,6 +15,9 @@ export type RRsetBuffer = {
   readonly pointers: Uint8Array;
   /** A name of rdata in hand. */
   readonly target: NameKey;
+  /** Where RRs with a hash begin; those before `hashed` are in it. */
+  readonly byHash: Map<number, number[]>;
+  hashed: number;
 };
 
 export function createRRsetBuffer(): RRsetBuffer {
@@ -28,6 +31,8 @@ export function createRRsetBuffer(): RRsetBuffer {
     wire: new Uint8Array(MAX_RRSET_BYTES + 65_535 + 12),
     pointers: new Uint8Array((MAX_RRSET_POINTERS + 2) * POINTER.BYTES),
     target: createNameKey(),
+    byHash: new Map(),
+    hashed: 0,
   };
 }
 
@@ -37,6 +42,8 @@ export function startRRset(buffer: RRsetBuffer, type: number, ttl: number): void
   buffer.count = 0;
   buffer.length = 0;
   buffer.pointerCount = 0;
+  if (buffer.hashed > 0) buffer.byHash.clear();
+  buffer.hashed = 0;
 }
 
 export type AddOutcome = "added" | "duplicate" | "full";
@@ -149,17 +156,46 @@ function sameLabel(a: NameKey, aLabel: number, b: NameKey, bLabel: number): bool
   return true;
 }
 
+/** From this many RRs on, a set is searched by the hashes of its RRs. */
+const HASHED_FROM = 16;
+
 /** Compares the RR in [start, end) with those before it: names without regard to case, everything else exactly. */
 function isDuplicate(buffer: RRsetBuffer, start: number, end: number): boolean {
-  const { wire } = buffer;
+  const { wire, count } = buffer;
   const [before, names] = compressibleNames(buffer.type);
   const exactUpTo = names === 0 ? end - start : 12 + before;
-  for (let other = 0; other < start; ) {
-    const otherEnd = other + 12 + ((wire[other + 10]! << 8) | wire[other + 11]!);
-    if (otherEnd - other === end - start && equalFrom(wire, other, start, end - start, exactUpTo)) return true;
-    other = otherEnd;
+  if (count >= HASHED_FROM) return isHashedDuplicate(buffer, start, end, exactUpTo);
+  for (let other = 0; other < start; other = recordEnd(wire, other)) {
+    if (isSameRecord(wire, other, start, end, exactUpTo)) return true;
   }
   return false;
+}
+
+function isHashedDuplicate(buffer: RRsetBuffer, start: number, end: number, exactUpTo: number): boolean {
+  const { wire, byHash } = buffer;
+  for (; buffer.hashed < start; buffer.hashed = recordEnd(wire, buffer.hashed)) {
+    const hash = recordHash(wire, buffer.hashed, recordEnd(wire, buffer.hashed));
+    const same = byHash.get(hash);
+    if (same === undefined) byHash.set(hash, [buffer.hashed]);
+    else same.push(buffer.hashed);
+  }
+  const candidates = byHash.get(recordHash(wire, start, end)) ?? [];
+  return candidates.some((other) => isSameRecord(wire, other, start, end, exactUpTo));
+}
+
+function recordEnd(wire: Uint8Array, at: number): number {
+  return at + 12 + ((wire[at + 10]! << 8) | wire[at + 11]!);
+}
+
+/** FNV-1a over the folded rdata: equal for RRs that are the same. */
+function recordHash(wire: Uint8Array, from: number, end: number): number {
+  let hash = 0x811c9dc5;
+  for (let at = from + 10; at < end; at++) hash = Math.imul(hash ^ LOWER[wire[at]!]!, 0x01000193);
+  return hash;
+}
+
+function isSameRecord(wire: Uint8Array, other: number, start: number, end: number, exactUpTo: number): boolean {
+  return recordEnd(wire, other) - other === end - start && equalFrom(wire, other, start, end - start, exactUpTo);
 }
 
 function equalFrom(wire: Uint8Array, a: number, b: number, length: number, exactUpTo: number): boolean {

@@ -12,7 +12,8 @@ function publish(lab: ReturnType<typeof openLab>, text: string, origin?: string)
 
 test("what was published: name, records, serial", () => {
   const result = publish(openLab([]), `${SOA}example.test. 5 NS ns.else.\na.example.test. 5 A 192.0.2.1\n`);
-  assert.deepEqual(result, { name: "example.test.", records: 3, errors: [], warnings: result.warnings, serial: 42 });
+  const { name, records, errors, errorsOmitted, serial } = result;
+  assert.deepEqual([name, records, errors, errorsOmitted, serial], ["example.test.", 3, [], 0, 42]);
 });
 
 test("an RRset has the TTL of its first record, and a warning says so", () => {
@@ -172,4 +173,22 @@ test("records of types that zones here do not hold are left out with a warning",
   assert.deepEqual(errors, []);
   assert(warnings.some((warning) => warning.includes("left out a.example.test. HINFO")));
   assert.equal(lab.ask("b.example.test. A")[0], "NOERROR aa");
+});
+
+test("errors beyond the first hundred are counted", () => {
+  const { errors, errorsOmitted } = publish(openLab([]), `${SOA}${"x.example.test. 5 A 1\n".repeat(250)}`);
+  assert.deepEqual([errors.length, errorsOmitted], [100, 150]);
+});
+
+test("a broken SOA hides no other error", () => {
+  const text = "$ORIGIN example.test.\n@ 5 SOA ns1 host 1 2 3 4\nns1 5 A 1.2.3\nok 5 A 192.0.2.1\nx 5 MX\n";
+  const { name, records, errors } = publish(openLab([]), text);
+  assert.deepEqual([name, records, errors.map(({ line }) => line)], [undefined, 1, [2, 3, 5]]);
+});
+
+test("thousands of equal records at one name are one record, and cost no search each", () => {
+  const many = Array.from({ length: 3_000 }, (_, index) => `m.example.test. 5 A 10.0.${index >> 8}.${index & 255}\n`);
+  const repeated = "m.example.test. 5 A 10.0.0.77\n".repeat(100_000);
+  const { records, errors } = publish(openLab([]), `${SOA}${many.join("")}${repeated}${many.join("")}`);
+  assert.deepEqual([records, errors], [3_001, []]);
 });

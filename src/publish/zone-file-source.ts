@@ -1,6 +1,5 @@
 /** Puts the zone of a zone file into the image. */
 
-import { RRTYPE } from "../dns/codes.ts";
 import { nameFromText, nameToText } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
 import { createNameKey, readNameKey } from "../image/name-key.ts";
@@ -10,24 +9,17 @@ import type { ImageWriter } from "../image/writer-state.ts";
 import { addRecord, finishZone, type Problem, startZone, type ZonePublisher } from "./zone-publisher.ts";
 
 export type ZoneFileResult = {
-  /** The zone's name with its trailing dot; undefined where the file has no usable SOA. */
+  /** The zone's name in lower case with its trailing dot; undefined where the file has no usable SOA. */
   readonly name: string | undefined;
   readonly records: number;
   /** Sorted by line. Where there is one, nothing was changed. */
   readonly errors: readonly Problem[];
+  /** Errors beyond those that are kept. */
+  readonly errorsOmitted: number;
   readonly warnings: readonly string[];
   readonly serial: number;
   /** Why the caller did not want the zone; nothing was changed then either. */
   readonly refused?: string;
-};
-
-type EarlyRecord = {
-  readonly owner: Uint8Array;
-  readonly type: number;
-  readonly ttl: number;
-  readonly rdata: Uint8Array;
-  readonly line: number;
-  readonly column: number;
 };
 
 /**
@@ -44,27 +36,22 @@ export function publishZoneFile(
   const base = origin === undefined ? undefined : nameFromText(origin);
   if (base?.kind === "error") return failed([{ line: 1, column: 1, detail: `origin ${origin}: ${base.reason}` }]);
   let publisher: ZonePublisher | undefined;
-  // A zone's name is its SOA's owner; records may stand before it.
-  const early: EarlyRecord[] = [];
   const report = parseZoneFile(text, {
     ...(base === undefined ? {} : { origin: base.name }),
+    onZone(apex) {
+      publisher = startZone(writer, apex);
+    },
     onRecord(owner, ownerLength, type, ttl, rdata, rdataLength, line, column) {
-      if (publisher === undefined && type === RRTYPE.SOA) {
-        publisher = startZone(writer, owner.slice(0, ownerLength));
-        for (const record of early) addEarly(publisher, record);
-        early.length = 0;
-      }
-      if (publisher !== undefined) {
-        addRecord(publisher, owner, ownerLength, type, ttl, rdata, rdataLength, line, column);
-      } else {
-        early.push({ owner: owner.slice(0, ownerLength), type, ttl, rdata: rdata.slice(0, rdataLength), line, column });
-      }
+      // Without a SOA there is no zone that the record could belong to, and the report says so.
+      if (publisher === undefined) return;
+      addRecord(publisher, owner, ownerLength, type, ttl, rdata, rdataLength, line, column);
     },
   });
-  if (publisher === undefined) return failed(report.errors);
+  if (publisher === undefined)
+    return { ...failed(report.errors), records: report.records, errorsOmitted: report.errorsOmitted };
   publisher.problems.push(...report.errors);
   const { ok, serial } = finishZone(publisher);
-  const name = nameToText(report.origin!);
+  const name = nameToText(report.origin!).toLowerCase();
   const refused = ok ? refuse?.(name) : undefined;
   if (refused !== undefined) discardZone(writer, publisher.zone);
   else if (ok) activateZone(writer, publisher.zone, publisher.apex);
@@ -73,18 +60,14 @@ export function publishZoneFile(
     name,
     records: publisher.records,
     errors: publisher.problems.sort((a, b) => a.line - b.line || a.column - b.column),
+    errorsOmitted: report.errorsOmitted + publisher.problemsOmitted,
     warnings: warningsOf(publisher, report),
     serial,
   };
 }
 
-function addEarly(publisher: ZonePublisher, record: EarlyRecord): void {
-  const { owner, type, ttl, rdata, line, column } = record;
-  addRecord(publisher, owner, owner.length, type, ttl, rdata, rdata.length, line, column);
-}
-
 function failed(errors: readonly Problem[]): ZoneFileResult {
-  return { name: undefined, records: 0, errors, warnings: [], serial: 0 };
+  return { name: undefined, records: 0, errors, errorsOmitted: 0, warnings: [], serial: 0 };
 }
 
 function warningsOf(publisher: ZonePublisher, report: ReturnType<typeof parseZoneFile>): string[] {

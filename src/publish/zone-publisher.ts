@@ -24,7 +24,7 @@ import { nodeConflict } from "./rules.ts";
 
 export type Problem = { readonly line: number; readonly column: number; readonly detail: string };
 
-/** The most problems that are kept of one zone; the rest is counted. */
+/** The most problems, and the most warnings, that are kept of one zone. */
 const MOST_PROBLEMS = 100;
 
 export type ZonePublisher = {
@@ -39,8 +39,9 @@ export type ZonePublisher = {
   line: number;
   column: number;
   records: number;
-  problems: Problem[];
-  warnings: Problem[];
+  readonly problems: Problem[];
+  problemsOmitted: number;
+  readonly warnings: Problem[];
 };
 
 /** Begins a zone. `apex` is its name in wire form. */
@@ -61,12 +62,18 @@ export function startZone(writer: ImageWriter, apex: Uint8Array): ZonePublisher 
     column: 0,
     records: 0,
     problems: [],
+    problemsOmitted: 0,
     warnings: [],
   };
 }
 
 function note(list: Problem[], line: number, column: number, detail: string): void {
   if (list.length < MOST_PROBLEMS) list.push({ line, column, detail });
+}
+
+function addProblem(publisher: ZonePublisher, line: number, column: number, detail: string): void {
+  if (publisher.problems.length === MOST_PROBLEMS) publisher.problemsOmitted++;
+  else publisher.problems.push({ line, column, detail });
 }
 
 /**
@@ -98,7 +105,7 @@ export function addRecord(
     note(publisher.warnings, line, column, `TTL ${ttl} differs from ${buffer.ttl} of the same RRset, which is used`);
   }
   const outcome = addRdata(buffer, rdata, rdataLength, publisher);
-  if (outcome === "full") note(publisher.problems, line, column, "the RRset is too large for a DNS message");
+  if (outcome === "full") addProblem(publisher, line, column, "the RRset is too large for a DNS message");
   if (outcome === "added") publisher.records++;
 }
 
@@ -132,7 +139,7 @@ function flush(publisher: ZonePublisher): void {
   if (node === 0 || buffer.count === 0) return;
   const isApex = publisher.owner.labels === zone.labels;
   const conflict = nodeConflict(writer, node, buffer.type, buffer.count, isApex);
-  if (conflict !== undefined) note(publisher.problems, publisher.line, publisher.column, conflict);
+  if (conflict !== undefined) addProblem(publisher, publisher.line, publisher.column, conflict);
   else putRRset(writer, zone, node, buffer, buffer.type === RRTYPE.NS && !isApex);
 }
 
@@ -145,7 +152,7 @@ export function finishZone(publisher: ZonePublisher): { readonly ok: boolean; re
   flush(publisher);
   publisher.node = 0;
   const serial = completeApex(writer, zone, apex, publisher.buffer, publisher.warnings);
-  if (serial === undefined) note(problems, 1, 1, "the zone has no SOA record");
+  if (serial === undefined) addProblem(publisher, 1, 1, "the zone has no SOA record");
   if (problems.length > 0) discardZone(writer, zone);
   return { ok: problems.length === 0, serial: serial ?? 0 };
 }

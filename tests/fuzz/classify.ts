@@ -106,7 +106,8 @@ export function classify(bytes: Buffer): Packet {
   const questions = bytes.readUInt16BE(4);
   // A query without question is how a client asks for a cookie (RFC 7873 section 5.4).
   if (questions === 0) return { kind: "unsure" };
-  if (questions > 1) return { kind: "malformed" };
+  // An OPT RR behind them may be of another version, and the version goes first (RFC 6891 section 6.1.3).
+  if (questions > 1) return { kind: bytes.readUInt16BE(10) > 0 ? "unsure" : "malformed" };
   const end = nameEnd(bytes, 12);
   if (end === undefined || end + 4 > bytes.length) return { kind: "malformed" };
   const [type, number] = [bytes.readUInt16BE(end), bytes.readUInt16BE(end + 2)];

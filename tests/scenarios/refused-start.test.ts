@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,8 +40,18 @@ test("a missing zone file is one clear line", async () => {
 });
 
 test("a file that is no zone is one clear line", async () => {
-  for (const file of [process.execPath, MAIN, "/dev/null"]) {
+  const empty = join(directory, "empty.zone");
+  await writeFile(empty, "");
+  for (const file of [process.execPath, MAIN, empty]) {
     await assertOneLine({ args: ["--zone", file] }, /^signpost: \S+ is no zone file: /);
+  }
+});
+
+test("a device or a FIFO is not opened as a zone file", async () => {
+  const fifo = join(directory, "fifo.zone");
+  execFileSync("mkfifo", [fifo]);
+  for (const file of ["/dev/null", "/dev/zero", fifo]) {
+    await assertOneLine({ args: ["--zone", file] }, /^signpost: cannot read zone file \S+: it is no regular file$/);
   }
 });
 
