@@ -32,6 +32,8 @@ export type StreamLimits = {
   readonly writeMs: number;
   /** Answers waiting for the client, in bytes, above which no more of its queries are read. */
   readonly maxQueuedBytes: number;
+  /** Answers waiting for all clients together, in bytes, above which those that hold most of them are cut. */
+  readonly maxQueuedBytesOfAll: number;
   /** Queries of one connection answered before the others get their turn. */
   readonly maxBurst: number;
   /** How often the times above are looked at. */
@@ -50,6 +52,7 @@ export const STREAM_LIMITS: StreamLimits = {
   lifetimeMs: 3_600_000,
   writeMs: 10_000,
   maxQueuedBytes: 128 * 1024,
+  maxQueuedBytesOfAll: 64 * 1024 * 1024,
   maxBurst: 100,
   sweepMs: 250,
   drainIdleMs: 200,

@@ -31,6 +31,10 @@ export function createOutput(): Uint8Array {
 export type Connection = {
   /** Looks at the times; cuts or closes the connection where one has passed. */
   readonly sweep: (nowMs: number, idleMs: number) => void;
+  /** Answers that the client has not taken, in bytes. */
+  readonly queuedBytes: () => number;
+  /** Ends the connection against its client's will, and counts it. */
+  readonly cut: () => void;
   /** Ends it at once. */
   readonly destroy: () => void;
 };
@@ -80,6 +84,10 @@ export function serveConnection(
     state.held = Buffer.alloc(0);
     socket.destroySoon();
   };
+  const cut = () => {
+    context.counters[COUNTER.CONNECTIONS_CUT]! += 1;
+    socket.destroy();
+  };
   const onWritten = () => {
     state.activeMs = now();
     state.writingMs = socket.writableLength > 0 ? state.activeMs : undefined;
@@ -125,13 +133,11 @@ export function serveConnection(
         isPast(state.writingMs, limits.writeMs, nowMs) ||
         isPast(state.openedMs, limits.lifetimeMs, nowMs);
       const isIdle = state.partialMs === undefined && state.writingMs === undefined && !state.isScheduled;
-      if (isSlow) {
-        context.counters[COUNTER.CONNECTIONS_CUT]! += 1;
-        socket.destroy();
-      } else if (isIdle && isPast(state.activeMs, idleMs, nowMs)) {
-        close();
-      }
+      if (isSlow) cut();
+      else if (isIdle && isPast(state.activeMs, idleMs, nowMs)) close();
     },
+    queuedBytes: () => socket.writableLength,
+    cut,
     destroy: () => socket.destroy(),
   };
 }

@@ -18,6 +18,19 @@ function clientKey(address: Uint8Array): string {
   return Buffer.from(address.length === 4 ? address : address.subarray(0, IPV6_CLIENT_BYTES)).toString("latin1");
 }
 
+/** Cuts the connections with most answers waiting, until no more than `bytesMax` wait in all. */
+function cutLargest(connections: ReadonlySet<Connection>, bytesMax: number): void {
+  let queued = 0;
+  for (const connection of connections) queued += connection.queuedBytes();
+  if (queued <= bytesMax) return;
+  const bySize = [...connections].sort((a, b) => b.queuedBytes() - a.queuedBytes());
+  for (const connection of bySize) {
+    if (queued <= bytesMax) return;
+    queued -= connection.queuedBytes();
+    connection.cut();
+  }
+}
+
 export function createStreamService(options: Omit<StreamContext, "output">): StreamService {
   const { limits, counters, now } = options;
   const context: StreamContext = { ...options, output: createOutput() };
@@ -35,6 +48,7 @@ export function createStreamService(options: Omit<StreamContext, "output">): Str
       if (mustEnd) connection.destroy();
       else connection.sweep(nowMs, idleMs);
     }
+    cutLargest(connections, limits.maxQueuedBytesOfAll);
   };
   const timer = setInterval(sweep, limits.sweepMs);
   timer.unref();
