@@ -2,8 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { arbitraryName, arbitraryZones, QUESTION_TYPES, zoneText } from "../../tests/support/arbitrary-zones.ts";
-import { openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
+import { nameOf, openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
 import { TRANSPORT } from "../image/counters.ts";
+import { mixHash, ZONE_ENTRY } from "../image/layout.ts";
+import { createNameKey, readNameKey } from "../image/name-key.ts";
+import { CONTROL } from "../image/shared.ts";
+import { openView, slotOf } from "../image/view.ts";
 import { READ_AHEAD_MAX } from "./read-ahead.ts";
 
 const SLOT_BYTES = 4096;
@@ -88,4 +92,24 @@ test("broken messages and silence have their place in a batch", () => {
     answerBatch(lab, packets),
     packets.map((packet) => answerAlone(lab, packet)),
   );
+});
+
+test("a name whose search begins at a zone's entry is read ahead like any other", () => {
+  const lab = openLab([zone("example.test.", "www A 192.0.2.1\n")]);
+  const view = openView(lab.shared);
+  const key = createNameKey();
+  const slotOfName = (name: string, incarnation: number): number => {
+    const wire = nameOf(name);
+    readNameKey(key, wire, 0, wire.length, view.control[CONTROL.HASH_SEED]!);
+    return slotOf(view, mixHash(key.hashes[0]!, incarnation));
+  };
+  const entry = slotOfName("example.test.", ZONE_ENTRY);
+  let tried = 0;
+  while (slotOfName(`n${tried}.example.test.`, 1) !== entry) tried++;
+  const packet = Buffer.from(queryBytes(`n${tried}.example.test. MX`));
+  lab.answerer.enter();
+  lab.answerer.readAhead(packet, 0, packet.length);
+  lab.answerer.prefetch();
+  lab.answerer.leave();
+  assert.equal(lab.message(`n${tried}.example.test. MX`).rcode, 3);
 });

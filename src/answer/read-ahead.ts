@@ -4,7 +4,7 @@
  * hundred nanoseconds, asked for together they arrive together.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { mixHash, NODE, POINTER, RRSET, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { mixHash, NODE, POINTER, RRSET, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
 import { hashAsterisk } from "../image/name-key.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
@@ -28,6 +28,8 @@ export type ReadAhead = {
   readonly lookup: Lookup;
   /** Words of the name table where the searches begin, and the words that were found there; 0 for none. */
   readonly slots: Int32Array;
+  /** The mixed hashes that are sought there. */
+  readonly hashes: Int32Array;
   readonly found: Int32Array;
   slotCount: number;
   /** Where everything that was touched goes, so that no compiler leaves the touching out. */
@@ -41,6 +43,7 @@ export function createReadAhead(): ReadAhead {
     taken: 0,
     lookup: createLookup(),
     slots: new Int32Array(SLOTS_MAX),
+    hashes: new Int32Array(SLOTS_MAX),
     found: new Int32Array(SLOTS_MAX),
     slotCount: 0,
     touched: 0,
@@ -76,11 +79,17 @@ export function readNext(
   const incarnation = view.words[query.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   const { hashes } = query.name;
   query.slot = ahead.slotCount;
-  ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashes[0]!, incarnation));
+  want(ahead, view, mixHash(hashes[0]!, incarnation));
   if (query.apexLabel < 2) return;
   // The name above and the wildcard below it decide about a name that does not exist.
-  ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashes[1]!, incarnation));
-  ahead.slots[ahead.slotCount++] = slotOf(view, mixHash(hashAsterisk(hashes[1]!, seed), incarnation));
+  want(ahead, view, mixHash(hashes[1]!, incarnation));
+  want(ahead, view, mixHash(hashAsterisk(hashes[1]!, seed), incarnation));
+}
+
+/** Adds a name, by its mixed hash, to those that are touched. */
+function want(ahead: ReadAhead, view: ImageView, hash: number): void {
+  ahead.hashes[ahead.slotCount] = hash;
+  ahead.slots[ahead.slotCount++] = slotOf(view, hash);
 }
 
 /** Touches what the answers of the batch will read: names, then the names that their records point to. */
@@ -95,21 +104,24 @@ export function touchAll(ahead: ReadAhead, view: ImageView): void {
   if (ahead.slotCount > slotCount) touchFrom(ahead, view, slotCount);
 }
 
-/** Slots, then nodes, then RRsets: in each pass no read waits for another. */
+/**
+ * Slots, then nodes, then RRsets: in each pass no read waits for another. Only the first slot of a search is looked at, and
+ * what stands there is passed over where it is another name's, or a zone's entry, which has no RRsets.
+ */
 function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
-  const { slots, found, slotCount } = ahead;
+  const { slots, hashes, found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
   let touched = 0;
   for (let index = from; index < slotCount; index++) {
     const slot = slots[index]!;
-    const node = slot >= 0 && slot < length ? words[slot + 1]! : 0;
+    const node = slot >= 0 && slot < length && words[slot] === hashes[index] ? words[slot + 1]! : 0;
     found[index] = node > 0 ? node * UNIT_WORDS : 0;
   }
   for (let index = from; index < slotCount; index++) {
-    const at = found[index]! + NODE.RRSETS;
-    const rrset = at < length ? words[at]! : 0;
-    found[index] = rrset > 0 ? rrset * UNIT_WORDS : 0;
+    const at = found[index]!;
+    const isNode = at > 0 && at < length && words[at + NODE.INCARNATION] !== ZONE_ENTRY;
+    found[index] = isNode ? words[at + NODE.RRSETS]! * UNIT_WORDS : 0;
   }
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
@@ -129,7 +141,7 @@ function noteTargets(ahead: ReadAhead, view: ImageView, type: number, at: number
   const pointers = words[rrset + RRSET.TYPE]! >>> 16;
   const entries = rrset * 4 + RRSET.WIRE_BYTE + (words[rrset + RRSET.SIZE]! >>> 16);
   for (let index = 0; index < pointers && ahead.slotCount < SLOTS_MAX; index++) {
-    ahead.slots[ahead.slotCount++] = slotOf(view, pointedHash(bytes, entries + index * POINTER.BYTES));
+    want(ahead, view, pointedHash(bytes, entries + index * POINTER.BYTES));
   }
 }
 
