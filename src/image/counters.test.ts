@@ -65,11 +65,11 @@ test("a latency falls into the first bucket whose bound it does not exceed, the 
   const counters = threadCounters(createSharedImage(1), 0);
   const bucket = (index: number) => counters[COUNTER.LATENCY_BUCKETS + index];
   for (const [index, bound] of LATENCY_BOUNDS_US.entries()) {
-    observeLatency(counters, (bound - 0.5) / 1e6, 3);
+    observeLatency(counters, bound, 3);
     assert.equal(bucket(index), 3);
   }
-  observeLatency(counters, 9, 2);
+  observeLatency(counters, 9_000_000, 2);
   assert.equal(bucket(LATENCY_BOUNDS_US.length), 2);
-  const micros = LATENCY_BOUNDS_US.reduce((sum, bound) => sum + (bound - 0.5) * 3, 18e6);
+  const micros = LATENCY_BOUNDS_US.reduce((sum, bound) => sum + bound * 3, 18e6);
   assert.ok(Math.abs(counters[COUNTER.LATENCY_SUM_SECONDS]! * 1e6 - micros) < 0.01);
 });

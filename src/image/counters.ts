@@ -123,11 +123,13 @@ export function sumCounter(shared: SharedImage, place: number): number {
   return sum;
 }
 
-/** Adds `count` queries that took `seconds` each to a thread's latency histogram. */
-export function observeLatency(counters: Float64Array, seconds: number, count: number): void {
-  const micros = seconds * 1e6;
+/**
+ * Adds `count` queries that took `micros` microseconds each to a thread's latency histogram. A whole number below 2^31:
+ * any other would be a new object on the heap for every batch.
+ */
+export function observeLatency(counters: Float64Array, micros: number, count: number): void {
   let bucket = 0;
   while (bucket < LATENCY_BOUNDS_US.length && micros > LATENCY_BOUNDS_US[bucket]!) bucket++;
   counters[COUNTER.LATENCY_BUCKETS + bucket]! += count;
-  counters[COUNTER.LATENCY_SUM_SECONDS]! += seconds * count;
+  counters[COUNTER.LATENCY_SUM_SECONDS]! += (micros * count) / 1e6;
 }

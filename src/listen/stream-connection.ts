@@ -128,12 +128,9 @@ export function serveConnection(
   socket.on("error", () => socket.destroy());
   return {
     sweep: (nowMs, idleMs) => {
-      const isSlow =
-        isPast(state.partialMs, limits.messageMs, nowMs) ||
-        isPast(state.writingMs, limits.writeMs, nowMs) ||
-        isPast(state.openedMs, limits.lifetimeMs, nowMs);
+      const isSlow = isPast(state.partialMs, limits.messageMs, nowMs) || isPast(state.writingMs, limits.writeMs, nowMs);
       const isIdle = state.partialMs === undefined && state.writingMs === undefined && !state.isScheduled;
-      if (isSlow) cut();
+      if (isSlow || isPast(state.openedMs, limits.lifetimeMs, nowMs)) cut();
       else if (isIdle && isPast(state.activeMs, idleMs, nowMs)) close();
     },
     queuedBytes: () => socket.writableLength,
@@ -191,7 +188,7 @@ function answerBurst(
   const endMs = context.now();
   if (taken > 0) {
     state.activeMs = endMs;
-    observeLatency(context.counters, (endMs - begin) / 1000, taken);
+    observeLatency(context.counters, Math.round((endMs - begin) * 1000), taken);
   }
   if (outcome === "more" || state.held.length === 0) state.partialMs = undefined;
   else if (taken > 0) state.partialMs = endMs;

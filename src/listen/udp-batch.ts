@@ -61,7 +61,7 @@ function serveBatch(loop: BatchLoop, batch: Batch, wait: boolean): number {
   const dropped = batch.send();
   if (dropped > 0) counters[COUNTER.DROPPED]! += dropped;
   counters[COUNTER.BATCHES]! += 1;
-  observeLatency(counters, stopwatch.elapsedUs() / 1e6, count);
+  observeLatency(counters, stopwatch.elapsedUs(), count);
   return count;
 }
 

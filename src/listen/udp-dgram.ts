@@ -65,7 +65,7 @@ function answerDatagram(
   }
   answerer.leave();
   counters[COUNTER.BATCHES]! += 1;
-  observeLatency(counters, (performance.now() - begin) / 1000, 1);
+  observeLatency(counters, Math.round((performance.now() - begin) * 1000), 1);
   if (length === 0) return;
   // Nothing can be sent to port 0: `send` throws on it.
   if (client.port === 0) {
