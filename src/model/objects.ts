@@ -122,6 +122,8 @@ export type UserBody = {
   readonly password_hash?: string;
   /** Issuer and subject of the identity provider, for a user who signs in there. */
   readonly idp_subject?: string;
+  /** Drawn anew whenever all sessions of the user end; a session holds the one that it began under. */
+  readonly session_epoch?: string;
 };
 
 export type SessionBody = {
@@ -132,6 +134,8 @@ export type SessionBody = {
   /** When the generation began, milliseconds since 1970. */
   readonly rotated_at: number;
   readonly revoked: boolean;
+  /** The user's `session_epoch` when it began. */
+  readonly epoch?: string;
 };
 
 export type ServiceAccountBody = {

@@ -78,11 +78,14 @@ export type AuditFilter = {
   readonly toMs?: number;
 };
 
+/** With `stampZero` the version carries stamp zero, which any edit of another node beats: what a node makes by itself at its first start. */
+export type PutOptions = { readonly stampZero?: true };
+
 export type StoreTransaction = StoreReader & {
   /** The stamp that every write of this transaction carries. */
   readonly stamp: Stamp;
   /** Creates or edits the object at the body's natural key. An equal body changes nothing: no stamp, no serial. */
-  put<K extends Kind>(kind: K, body: Bodies[K]): Stored<K>;
+  put<K extends Kind>(kind: K, body: Bodies[K], options?: PutOptions): Stored<K>;
   /** Leaves a tombstone. False where there was nothing alive. */
   delete(kind: Kind, key: NaturalKey): boolean;
   /** Puts `body` at its own key and leaves a tombstone with `moved_to` at `from`, under one stamp. */
