@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Log } from "../base/log.ts";
 import { type Bodies, ID_PREFIXES, type Kind, type Role } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
+import { kindOfResource, maskByName, maskSecrets } from "../model/secrets.ts";
 import type { AuditInput, Store, Stored, StoreTransaction } from "../store/store.ts";
 
 export type Actor = {
@@ -61,6 +62,7 @@ export function runCommand<T>(
         tx.audit({
           result: "success",
           ...entry,
+          ...masked(entry),
           user_id: caller.actor.id,
           user_name: caller.actor.name,
           source_address: caller.address,
@@ -68,6 +70,16 @@ export function runCommand<T>(
         }),
     });
   return caller.dryRun ? store.rehearse(run) : store.write(run);
+}
+
+/** The bodies of an entry as they may be written down: without the secrets of their kind, or of anything so named. */
+function masked({ resource, before, after }: Note): Pick<Note, "before" | "after"> {
+  const kind = kindOfResource(resource);
+  const mask = (body: unknown) => maskByName(kind === undefined ? body : maskSecrets(kind, body));
+  return {
+    ...(before === undefined ? {} : { before: mask(before) }),
+    ...(after === undefined ? {} : { after: mask(after) }),
+  };
 }
 
 /** The ETag of a version (RFC 9110 section 8.8.3). */
