@@ -22,3 +22,40 @@ export const COMMENT_CHARACTERS_MAX = 1_000;
 /** Settings of single sign-on. */
 export const IDP_TEXT_CHARACTERS_MAX = 1_000;
 export const IDP_ENTRIES_MAX = 100;
+
+/** Names, zones, records. Text of a name: 255 bytes of wire form, each of them written as `\DDD` at worst. */
+export const NAME_TEXT_MAX = 1016;
+/** RFC 2181 section 8. */
+export const TTL_MAX = 2_147_483_647;
+export const DEFAULT_TTL = 3600;
+export const OVERRIDE_DEFAULT_TTL = 300;
+export const UINT16_MAX = 65_535;
+export const CAA_FLAGS_MAX = 255;
+export const CAA_VALUE_MAX = 4096;
+export const VALUES_MAX = 1000;
+export const VALUE_TEXT_MAX = 32_768;
+/** A record as JSON, in bytes: it must fit into one value of the store, its secrets sealed, and into one DNS message. */
+export const RECORD_BYTES_MAX = 48_000;
+export const COMMENT_MAX = 1000;
+export const REGION_MAX = 64;
+export const ID_MAX = 64;
+export const SERIAL_MAX = 4_294_967_295;
+/** The greatest serial taken from an import: above it, later changes would soon wrap around. */
+export const IMPORTED_SERIAL_MAX = 4_000_000_000;
+
+/** Policies and health checks. */
+export const WEIGHT_MAX = 100;
+export const WEIGHTS_SUM_MAX = 100;
+export const REGION_PREFERENCE_MAX = 100;
+export const AFFINITY_TTL_SECONDS_MAX = 604_800;
+export const PROBE_INTERVAL_SECONDS_DEFAULT = 15;
+export const PROBE_INTERVAL_SECONDS_MAX = 86_400;
+export const PROBE_TIMEOUT_SECONDS_DEFAULT = 5;
+export const PROBE_PATH_MAX = 2048;
+export const PROBE_STATUSES_MAX = 100;
+export const PROBE_HEADERS_MAX = 32;
+export const HEADER_NAME_MAX = 128;
+export const HEADER_VALUE_MAX = 4096;
+export const URL_MAX = 2048;
+export const CREDENTIAL_MAX = 4096;
+export const PEM_MAX = 16_384;
