@@ -59,3 +59,21 @@ export const HEADER_VALUE_MAX = 4096;
 export const URL_MAX = 2048;
 export const CREDENTIAL_MAX = 4096;
 export const PEM_MAX = 16_384;
+
+/** Imports. Bodies in bytes; what a request may hold, and what one zone of it may. */
+export const IMPORT_BYTES_MAX = 20 * 1_000_000;
+export const ZONE_IMPORT_BYTES_MAX = 10 * 1_000_000;
+export const IMPORT_ZONES_MAX = 50;
+export const IMPORT_ZONE_RECORDS_MAX = 50_000;
+/** All zones of a request together: above what 20 MB of ordinary records hold. */
+export const IMPORT_RECORDS_MAX = 1_000_000;
+/** Entries of each list of faults and notes in the answer to an import; the rest are counted. */
+export const IMPORT_NOTES_MAX = 1_000;
+/** Nesting of a JSON bundle: a header of a probe lies eight deep. */
+export const IMPORT_JSON_DEPTH_MAX = 32;
+/** One row of CSV: the longest value, quoted, beside its other columns. */
+export const CSV_ROW_BYTES_MAX = 100_000;
+/** One header block and the boundary of a part of multipart/form-data (RFC 2046 section 5.1.1). */
+export const MULTIPART_HEADER_BYTES_MAX = 8_192;
+export const MULTIPART_BOUNDARY_MAX = 70;
+export const FILE_NAME_MAX = 255;
