@@ -55,11 +55,12 @@ export function sipHash24(key: Int32Array, at: number, words: Int32Array, length
       rounds = 4;
     }
     for (; rounds > 0; rounds--) {
-      // 64-bit sums of 32-bit halves: a sum that wrapped is below either summand.
+      // 64-bit sums of 32-bit halves: a sum that wrapped is below either summand. `Number` of a comparison compiles to no
+      // branch: a carry is a coin toss that no processor predicts.
       v0l = (v0l + v1l) | 0;
-      v0h = (v0h + v1h + (v0l >>> 0 < v1l >>> 0 ? 1 : 0)) | 0;
+      v0h = (v0h + v1h + Number(v0l >>> 0 < v1l >>> 0)) | 0;
       v2l = (v2l + v3l) | 0;
-      v2h = (v2h + v3h + (v2l >>> 0 < v3l >>> 0 ? 1 : 0)) | 0;
+      v2h = (v2h + v3h + Number(v2l >>> 0 < v3l >>> 0)) | 0;
       let swap = (v1h << 13) | (v1l >>> 19);
       v1l = ((v1l << 13) | (v1h >>> 19)) ^ v0l;
       v1h = swap ^ v0h;
@@ -71,9 +72,9 @@ export function sipHash24(key: Int32Array, at: number, words: Int32Array, length
       v0l = v0h;
       v0h = swap;
       v2l = (v2l + v1l) | 0;
-      v2h = (v2h + v1h + (v2l >>> 0 < v1l >>> 0 ? 1 : 0)) | 0;
+      v2h = (v2h + v1h + Number(v2l >>> 0 < v1l >>> 0)) | 0;
       v0l = (v0l + v3l) | 0;
-      v0h = (v0h + v3h + (v0l >>> 0 < v3l >>> 0 ? 1 : 0)) | 0;
+      v0h = (v0h + v3h + Number(v0l >>> 0 < v3l >>> 0)) | 0;
       swap = (v1h << 17) | (v1l >>> 15);
       v1l = ((v1l << 17) | (v1h >>> 15)) ^ v2l;
       v1h = swap ^ v2h;
