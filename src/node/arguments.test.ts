@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { OperatorError } from "../base/errors.ts";
 import { commandFromArguments, helpText } from "./arguments.ts";
-import { environmentName, SETTINGS } from "./config.ts";
+import { SETTINGS } from "./config.ts";
+import { environmentName } from "./config-environment.ts";
 
 test("zone files may be named in either form, with or without the zone", () => {
   assert.deepEqual(
@@ -16,6 +17,7 @@ test("zone files may be named in either form, with or without the zone", () => {
     ]),
     {
       kind: "serve",
+      config: undefined,
       zones: [
         { name: undefined, file: "a.zone" },
         { name: undefined, file: "dir/b=c.zone" },
@@ -24,7 +26,22 @@ test("zone files may be named in either form, with or without the zone", () => {
       ],
     },
   );
-  assert.deepEqual(commandFromArguments([]), { kind: "serve", zones: [] });
+  assert.deepEqual(commandFromArguments([]), { kind: "serve", config: undefined, zones: [] });
+});
+
+test("a configuration file goes with every command that needs settings", () => {
+  const config = "a.yaml";
+  assert.deepEqual(commandFromArguments(["--config", config]), { kind: "serve", config, zones: [] });
+  assert.deepEqual(commandFromArguments([`--config=${config}`, "--check"]), { kind: "check", config });
+  assert.deepEqual(commandFromArguments(["--check"]), { kind: "check", config: undefined });
+  const reset = { kind: "reset-admin-password", config };
+  assert.deepEqual(commandFromArguments(["--reset-admin-password", "--config", config]), {
+    ...reset,
+    password: "random",
+  });
+  for (const words of [["--admin-password-stdin"], ["--reset-admin-password", "--admin-password-stdin"]]) {
+    assert.deepEqual(commandFromArguments([...words, "--config", config]), { ...reset, password: "standard-input" });
+  }
 });
 
 test("help and version need nothing else", () => {
@@ -42,6 +59,13 @@ test("what is no argument is refused with the nearest one", () => {
     [["--zone"], /^--zone needs a file/],
     [["--zone="], /^--zone needs a file/],
     [["--zone", "--help"], /^--zone needs a file/],
+    [["--config"], /^--config needs a file: --config FILE$/],
+    [["--confg=x"], /^unknown argument "--confg=x"; did you mean --config\?$/],
+    [["--check=x"], /^unknown argument "--check=x"/],
+    [["--config", "a", "--config", "b"], /^--config is given twice/],
+    [["--check", "--reset-admin-password"], /^--check changes nothing/],
+    [["--check", "--zone", "x"], /^--zone is for serving, and --check does not serve$/],
+    [["--admin-password-stdin", "--zone", "x"], /^--zone is for serving/],
   ];
   for (const [words, pattern] of cases) {
     assert.throws(

@@ -4,7 +4,7 @@ import { errorText, OperatorError } from "../base/errors.ts";
 import { type Log, openLog } from "../base/log.ts";
 import { addressToText, hostText, isWildcard } from "../listen/address.ts";
 import { commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
-import { type Config, configFromEnvironment } from "./config.ts";
+import { type Config, loadConfig } from "./config.ts";
 import { servedFields } from "./control-thread.ts";
 import { type RunningNode, startNode, THREAD_PLAN, type ThreadPlan } from "./node.ts";
 
@@ -20,7 +20,11 @@ export async function runCommand(
     const command = commandFromArguments(words);
     if (command.kind === "help") process.stdout.write(helpText());
     else if (command.kind === "version") process.stdout.write(`signpost ${packageVersion()}\n`);
-    else await serve(configFromEnvironment(environment), command.zones, environment, plan);
+    else {
+      const config = loadConfig(environment, command.config);
+      if (command.kind === "check") process.stdout.write("the configuration is valid\n");
+      else if (command.kind === "serve") await serve(config, command.zones, environment, plan);
+    }
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     process.stderr.write([...error.details, `signpost: ${error.message}`, ""].join("\n"));
@@ -34,8 +38,8 @@ async function serve(
   environment: NodeJS.ProcessEnv,
   plan: ThreadPlan,
 ): Promise<void> {
-  const isText = config.log.format === "text" || (config.log.format === "auto" && process.stderr.isTTY === true);
-  const { log, flush } = openLog(STDERR, config.log.level, isText ? "text" : "json");
+  const isText = config["log.format"] === "text" || (config["log.format"] === "auto" && process.stderr.isTTY === true);
+  const { log, flush } = openLog(STDERR, config["log.level"], isText ? "text" : "json");
   let node: RunningNode | undefined;
   let signals = 0;
   const onSignal = (signal: NodeJS.Signals) => {

@@ -1,126 +1,250 @@
-/** The settings of a node, read from SVC_ environment variables over embedded defaults. */
+/** The settings of a node: one table, and how a configuration file and SVC_ variables over embedded defaults fill it. */
 import { OperatorError } from "../base/errors.ts";
-import { LOG_LEVELS, type LogLevel } from "../base/log.ts";
-import { nearestWord } from "../base/nearest.ts";
+import { LOG_LEVELS } from "../base/log.ts";
 import { MAX_THREADS } from "../image/shared.ts";
-import { type Address, addressFromText, addressToText } from "../listen/address.ts";
 import { UDP_SLOT_BYTES } from "../listen/limits.ts";
+import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from "../model/limits.ts";
+import { environmentSettings } from "./config-environment.ts";
+import { readConfigFile } from "./config-file.ts";
+import {
+  ADDRESS,
+  ADDRESSES,
+  identifier,
+  NETWORKS,
+  ORIGINS,
+  oneOf,
+  optional,
+  PEER,
+  PEERS,
+  SCHEDULE,
+  type SettingRow,
+  type SettingType,
+  SWITCH,
+  secret,
+  TEXT,
+  TOPIC_URL,
+  textsOf,
+  WEBHOOK_URL,
+  wholeNumber,
+  words,
+} from "./setting-types.ts";
 
 export const UDP_MODES = ["auto", "batch", "dgram"] as const;
 export const LOG_FORMATS = ["auto", "text", "json"] as const;
-
-export type Config = {
-  /** `id`: answered to `id.server` CH TXT and NSID; undefined where the operator named none. */
-  readonly node: { readonly id: string | undefined; readonly dataDir: string };
-  readonly dns: {
-    readonly listen: readonly Address[];
-    /** 0: one a core. */
-    readonly threads: number;
-    /** The largest UDP answer in bytes, whatever the client offers. */
-    readonly maxUdpSize: number;
-    readonly udp: (typeof UDP_MODES)[number];
-  };
-  readonly management: { readonly listen: Address };
-  readonly log: { readonly level: LogLevel; readonly format: (typeof LOG_FORMATS)[number] };
-};
-
-/** Every setting with its default and what it means, in the order of the help text. */
-export const SETTINGS = {
-  "node.id": { fallback: "", help: "name answered to id.server; empty: such questions are refused" },
-  "node.data_dir": { fallback: "./data", help: "directory of this node's data, made where it is missing" },
-  "dns.listen": { fallback: "127.0.0.1:5353", help: "addresses served over UDP and TCP, separated by commas" },
-  "dns.threads": { fallback: "0", help: "threads that answer UDP; 0: one a core" },
-  "dns.max_udp_size": { fallback: "1232", help: "largest UDP answer in bytes, 512 to 4096" },
-  "dns.udp": { fallback: "auto", help: "batch (Linux system calls), dgram (Node's sockets) or auto" },
-  "management.listen": { fallback: "127.0.0.1:8080", help: "address of /healthz, /readyz and /metrics" },
-  "log.level": { fallback: "info", help: "debug, info, warn or error" },
-  "log.format": { fallback: "auto", help: "text, json or auto: text on a terminal, else json" },
-} as const;
-
-type Setting = keyof typeof SETTINGS;
-
-/** `dns.max_udp_size` is SVC_DNS_MAX_UDP_SIZE. */
-export function environmentName(setting: string): string {
-  return `SVC_${setting.replaceAll(".", "_").toUpperCase()}`;
-}
+export const SERVICE_ACCOUNT_SCOPES = ["issuing-node", "cluster"] as const;
+export const EVENT_TYPES = [
+  "health.check_transition",
+  "failover.activated",
+  "failover.recovered",
+  "cluster.node_joined",
+  "cluster.node_left",
+  "backup.failed",
+] as const;
 
 /** One thread is kept for TCP. */
 const MOST_ANSWER_THREADS = MAX_THREADS - 1;
 const LEAST_UDP_SIZE = 512;
 /** It goes into NSID options and TXT answers beside everything else that an answer has. */
 const LONGEST_NODE_ID_BYTES = 63;
+/** As many as base64 has for 16 random bytes, the least that resists guessing. */
+const LEAST_KEY_CHARACTERS = 24;
+const LONGEST_SECRET_CHARACTERS = 1_024;
+const MOST_SECONDS = 86_400;
 
-/** Reads the settings. Throws OperatorError for an unknown name or an unusable value. */
-export function configFromEnvironment(environment: NodeJS.ProcessEnv): Config {
-  refuseUnknownNames(environment);
-  const read = <Value>(setting: Setting, parse: (text: string, name: string) => Value): Value => {
-    const name = environmentName(setting);
-    return parse((environment[name] ?? SETTINGS[setting].fallback).trim(), name);
-  };
-  return {
-    node: {
-      id: read("node.id", parseNodeId),
-      dataDir: read("node.data_dir", parseText),
-    },
-    dns: {
-      listen: read("dns.listen", parseAddresses),
-      threads: read("dns.threads", wholeNumber(0, MOST_ANSWER_THREADS)),
-      maxUdpSize: read("dns.max_udp_size", wholeNumber(LEAST_UDP_SIZE, UDP_SLOT_BYTES)),
-      udp: read("dns.udp", oneOf(UDP_MODES)),
-    },
-    management: { listen: read("management.listen", parseAddress) },
-    log: { level: read("log.level", oneOf(LOG_LEVELS)), format: read("log.format", oneOf(LOG_FORMATS)) },
-  };
-}
+/** Every setting, in the order of the help text. */
+export const SETTINGS = {
+  "node.id": {
+    type: optional(identifier(LONGEST_NODE_ID_BYTES)),
+    fallback: "",
+    help: "name of this node, also answered to id.server; empty: a random one, and such questions are refused",
+  },
+  "node.region": {
+    type: optional(identifier(LONGEST_NODE_ID_BYTES)),
+    fallback: "",
+    help: "region of this node",
+    isUnused: true,
+  },
+  "node.data_dir": { type: TEXT, fallback: "./data", help: "directory of this node's data, made where it is missing" },
+  "dns.listen": {
+    type: ADDRESSES,
+    fallback: "127.0.0.1:5353",
+    help: "addresses served over UDP and TCP",
+  },
+  "dns.threads": {
+    type: wholeNumber(0, MOST_ANSWER_THREADS),
+    fallback: "0",
+    help: "threads that answer UDP; 0: one a core",
+  },
+  "dns.max_udp_size": {
+    type: wholeNumber(LEAST_UDP_SIZE, UDP_SLOT_BYTES),
+    fallback: "1232",
+    help: "largest UDP answer in bytes, 512 to 4096",
+  },
+  "dns.udp": {
+    type: oneOf(UDP_MODES),
+    fallback: "auto",
+    help: "batch (Linux system calls), dgram (Node's sockets) or auto",
+  },
+  "api.listen": { type: ADDRESS, fallback: "127.0.0.1:8443", help: "address of the API, HTTPS" },
+  "api.tls_cert_file": { type: optional(TEXT), fallback: "", help: "certificate chain, PEM; empty: a self-made one" },
+  "api.tls_key_file": { type: optional(TEXT), fallback: "", help: "its private key, PEM" },
+  "api.allowed_origins": { type: ORIGINS, fallback: "", help: "origins of pages that may call the API" },
+  "api.trusted_proxies": {
+    type: NETWORKS,
+    fallback: "",
+    help: "networks whose X-Forwarded-For names the client",
+  },
+  "management.listen": {
+    type: ADDRESS,
+    fallback: "127.0.0.1:8080",
+    help: "address of /healthz, /readyz and /metrics",
+  },
+  "replication.listen": { type: ADDRESS, fallback: "127.0.0.1:7946", help: "address for peers", isUnused: true },
+  "replication.advertise": { type: optional(PEER), fallback: "", help: "host:port that peers dial", isUnused: true },
+  "replication.encrypt_key": {
+    type: optional(secret(LEAST_KEY_CHARACTERS, LONGEST_SECRET_CHARACTERS)),
+    fallback: "",
+    help: "the cluster's key, the same on every node; seals secrets and signs tokens",
+    isSecret: true,
+  },
+  "replication.join": { type: PEERS, fallback: "", help: "host:port of peers", isUnused: true },
+  "replication.push_pull_interval_seconds": {
+    type: wholeNumber(1, MOST_SECONDS),
+    fallback: "30",
+    help: "how often peers compare all they hold",
+    isUnused: true,
+  },
+  "replication.readyz_queue_threshold": {
+    type: wholeNumber(0, 100_000_000),
+    fallback: "5000",
+    help: "changes waiting beyond which the node is not ready; 0: 5000",
+    isUnused: true,
+  },
+  "transport.cert_file": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "certificate chain for DNS over TLS and HTTPS",
+    isUnused: true,
+  },
+  "transport.key_file": { type: optional(TEXT), fallback: "", help: "its private key", isUnused: true },
+  "auth.initial_admin_password": {
+    type: optional(secret(PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX)),
+    fallback: "",
+    help: "the admin's password at the very first start; empty: a random one, printed once",
+    isSecret: true,
+  },
+  "auth.service_account_scope": {
+    type: oneOf(SERVICE_ACCOUNT_SCOPES),
+    fallback: "issuing-node",
+    help: "where a service account's token is taken: issuing-node or cluster",
+  },
+  "script_checks.enabled": { type: SWITCH, fallback: "false", help: "health checks by script", isUnused: true },
+  "script_checks.runner_socket": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "socket of the runner of scripts",
+    isUnused: true,
+  },
+  "script_checks.user": { type: optional(TEXT), fallback: "", help: "user that scripts run as", isUnused: true },
+  "notifications.enabled": { type: SWITCH, fallback: "false", help: "send events", isUnused: true },
+  "notifications.webhook_url": {
+    type: optional(WEBHOOK_URL),
+    fallback: "",
+    help: "https:// URL that events are posted to",
+    isUnused: true,
+  },
+  "notifications.webhook_secret": {
+    type: optional(secret(1, LONGEST_SECRET_CHARACTERS)),
+    fallback: "",
+    help: "key that signs them",
+    isSecret: true,
+    isUnused: true,
+  },
+  "notifications.eventgrid_topic_endpoint": {
+    type: optional(TOPIC_URL),
+    fallback: "",
+    help: "https:// URL of an event topic",
+    isUnused: true,
+  },
+  "notifications.event_types": {
+    type: words(EVENT_TYPES),
+    fallback: "",
+    help: "events to send; empty: all",
+    isUnused: true,
+  },
+  "notifications.min_interval_seconds": {
+    type: wholeNumber(0, MOST_SECONDS),
+    fallback: "60",
+    help: "within them an event about the same thing is not repeated",
+    isUnused: true,
+  },
+  "audit.retention_days": { type: wholeNumber(1, 3_650), fallback: "90", help: "how long the audit log is kept" },
+  "backup.schedule": { type: optional(SCHEDULE), fallback: "", help: "when backups are made, cron", isUnused: true },
+  "backup.directory": { type: optional(TEXT), fallback: "", help: "where to", isUnused: true },
+  "backup.keep": { type: wholeNumber(1, 10_000), fallback: "7", help: "how many are kept", isUnused: true },
+  "backup.passphrase": {
+    type: optional(secret(1, LONGEST_SECRET_CHARACTERS)),
+    fallback: "",
+    help: "encrypts them",
+    isSecret: true,
+    isUnused: true,
+  },
+  "log.level": { type: oneOf(LOG_LEVELS), fallback: "info", help: "debug, info, warn or error" },
+  "log.format": {
+    type: oneOf(LOG_FORMATS),
+    fallback: "auto",
+    help: "text, json or auto: text on a terminal, else json",
+  },
+} as const satisfies Record<string, SettingRow>;
 
-/** A mistyped name in a section that exists would otherwise leave its setting at the default without a word. */
-function refuseUnknownNames(environment: NodeJS.ProcessEnv): void {
-  const known = Object.keys(SETTINGS).map(environmentName);
-  const sections = [...new Set(Object.keys(SETTINGS).map((setting) => `SVC_${setting.split(".")[0]?.toUpperCase()}_`))];
-  for (const name of Object.keys(environment)) {
-    if (known.includes(name) || !sections.some((section) => name.startsWith(section))) continue;
-    throw new OperatorError(`unknown environment variable ${name}; did you mean ${nearestWord(name, known)}?`);
+export type Setting = keyof typeof SETTINGS;
+type ValueOf<Type> = Type extends SettingType<infer Value> ? Value : never;
+/** The value of every setting, under its name. */
+export type Config = { readonly [S in Setting]: ValueOf<(typeof SETTINGS)[S]["type"]> };
+
+/**
+ * Reads the file, where there is one, and the environment, which goes before it. Throws OperatorError with every fault at
+ * once.
+ */
+export function loadConfig(environment: NodeJS.ProcessEnv, file: string | undefined): Config {
+  const rows: Readonly<Record<string, SettingRow>> = SETTINGS;
+  const sources = [...(file === undefined ? [] : [readConfigFile(file, rows)]), environmentSettings(environment, rows)];
+  const faults = sources.flatMap((source) => source.faults);
+  const values: Record<string, unknown> = {};
+  for (const [setting, { type, fallback }] of Object.entries(rows)) {
+    const reading = type.read(textsOf(fallback, type));
+    if (reading.kind === "value") values[setting] = reading.value;
   }
-}
-
-function parseText(text: string, name: string): string {
-  if (text === "") throw new OperatorError(`${name} is empty`);
-  return text;
-}
-
-function parseNodeId(text: string, name: string): string | undefined {
-  if (Buffer.byteLength(text) > LONGEST_NODE_ID_BYTES) {
-    throw new OperatorError(`${name} is longer than ${LONGEST_NODE_ID_BYTES} bytes`);
+  for (const { setting, where, texts } of sources.flatMap(({ given }) => given)) {
+    const reading = rows[setting]?.type.read(texts);
+    if (reading?.kind === "value") values[setting] = reading.value;
+    if (reading?.kind === "fault") faults.push(`${where} ${reading.detail}`);
   }
-  return text === "" ? undefined : text;
+  // Every row has put its value here by its own type.
+  const config = values as Config;
+  faults.push(...rulesBetween(config));
+  const [first] = faults;
+  if (first === undefined) return config;
+  if (faults.length === 1) throw new OperatorError(first);
+  throw new OperatorError(`the configuration has ${faults.length} faults`, faults);
 }
 
-function wholeNumber(least: number, most: number): (text: string, name: string) => number {
-  return (text, name) => {
-    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
-    if (value >= least && value <= most) return value;
-    throw new OperatorError(`${name} is "${text}"; it takes a whole number from ${least} to ${most}`);
-  };
-}
-
-function oneOf<Word extends string>(words: readonly Word[]): (text: string, name: string) => Word {
-  return (text, name) => {
-    const word = words.find((candidate) => candidate === text);
-    if (word !== undefined) return word;
-    throw new OperatorError(`${name} is "${text}"; it takes one of ${words.join(", ")}`);
-  };
-}
-
-function parseAddress(text: string, name: string): Address {
-  const address = addressFromText(text);
-  if (address !== undefined) return address;
-  throw new OperatorError(`${name}: "${text}" is no address and port, for example 127.0.0.1:5353 or [::1]:5353`);
-}
-
-function parseAddresses(text: string, name: string): readonly Address[] {
-  const addresses = text.split(",").map((part) => parseAddress(part.trim(), name));
-  const texts = addresses.map(addressToText);
-  const twice = texts.find((one, index) => texts.indexOf(one) !== index && !one.endsWith(":0"));
-  if (twice !== undefined) throw new OperatorError(`${name} names ${twice} twice`);
-  return addresses;
+/** What no setting shows by itself. */
+function rulesBetween(config: Config): string[] {
+  const faults: string[] = [];
+  const pairs = [
+    ["api.tls_cert_file", "api.tls_key_file"],
+    ["transport.cert_file", "transport.key_file"],
+  ] as const;
+  for (const [certificate, key] of pairs) {
+    if (config[certificate] !== undefined && config[key] === undefined) faults.push(`${certificate} needs ${key}`);
+    if (config[certificate] === undefined && config[key] !== undefined) faults.push(`${key} needs ${certificate}`);
+  }
+  const sinks = [config["notifications.webhook_url"], config["notifications.eventgrid_topic_endpoint"]];
+  if (config["notifications.enabled"] && sinks.every((sink) => sink === undefined)) {
+    faults.push(
+      "notifications.enabled is true without a sink; set notifications.webhook_url or notifications.eventgrid_topic_endpoint",
+    );
+  }
+  return faults;
 }

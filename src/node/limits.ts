@@ -23,3 +23,7 @@ export const MANAGEMENT_REQUEST_MS = 5_000;
 
 /** The largest zone file that is read: some forty million records. */
 export const ZONE_FILE_BYTES_MAX = 2 ** 30;
+
+/** A configuration file is a page; what is larger is another file. */
+export const CONFIG_FILE_BYTES_MAX = 2 ** 20;
+export const SECRET_FILE_BYTES_MAX = 2 ** 16;

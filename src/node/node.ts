@@ -73,7 +73,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const libc = openLibc();
   const udp = udpMode(config, libc);
   const answerThreads = answerThreadCount(config, libc);
-  const data = openDataDirectory(config.node.dataDir, libc);
+  const data = openDataDirectory(config["node.data_dir"], libc);
   undo.defer(data.release);
   const listeners = await openSockets(libc, options, answerThreads);
   if (libc !== undefined) undo.defer(() => closeListeners(libc, listeners));
@@ -105,16 +105,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
 }
 
 function udpMode(config: Config, libc: Libc | undefined): "batch" | "dgram" {
-  if (config.dns.udp === "batch" && libc === undefined) {
+  if (config["dns.udp"] === "batch" && libc === undefined) {
     throw new OperatorError("SVC_DNS_UDP is batch, which needs Linux on x64 or arm64 and the koffi package");
   }
-  return config.dns.udp === "dgram" || libc === undefined ? "dgram" : "batch";
+  return config["dns.udp"] === "dgram" || libc === undefined ? "dgram" : "batch";
 }
 
 /** Without descriptors to hand over only one thread can have an address. */
 function answerThreadCount(config: Config, libc: Libc | undefined): number {
   if (libc === undefined) return 1;
-  return Math.min(config.dns.threads || availableParallelism(), MAX_THREADS - 1);
+  return Math.min(config["dns.threads"] || availableParallelism(), MAX_THREADS - 1);
 }
 
 async function openSockets(
@@ -122,9 +122,9 @@ async function openSockets(
   { config, environment, log }: NodeOptions,
   threads: number,
 ): Promise<readonly Listener[]> {
-  if (libc === undefined) return await probeListeners(config.dns.listen);
+  if (libc === undefined) return await probeListeners(config["dns.listen"]);
   const { sockets, unusable } = takeInheritedSockets(libc, environment, process.pid);
-  const listeners = openListeners(libc, config.dns.listen, threads, sockets);
+  const listeners = openListeners(libc, config["dns.listen"], threads, sockets);
   for (const name of unusable) log("warn", `inherited descriptor ${name} is no UDP or listening TCP socket`);
   const used = listeners.flatMap(({ udp, tcp }) => [...udp, tcp]);
   for (const { descriptor, name, kind, address } of sockets) {
@@ -152,7 +152,7 @@ function startControl(frame: Frame): Promise<RunningControl> {
       entry: frame.plan.control,
       log,
       workerOptions: () => {
-        const management = started?.management ?? config.management.listen;
+        const management = started?.management ?? config["management.listen"];
         const workerData: ControlData = { shared, status, zones, management, version, isFirst: started === undefined };
         return { workerData, resourceLimits: { maxOldGenerationSizeMb: frame.plan.controlHeapMb } };
       },
@@ -204,8 +204,8 @@ function startListener(
     thread,
     sockets,
     options: {
-      nodeId: config.node.id,
-      maxUdpSize: config.dns.maxUdpSize,
+      nodeId: config["node.id"],
+      maxUdpSize: config["dns.max_udp_size"],
       tcpIdleSeconds: STREAM_LIMITS.idleMs / 1000,
     },
   };
