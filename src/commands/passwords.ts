@@ -69,7 +69,7 @@ function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
   return async (work) => {
     if (running >= AT_ONCE) {
       if (waiting.length >= WAITING_MAX)
-        throw new Refusal("rate_limited", "too many passwords are being checked; try again");
+        throw new Refusal("rate_limited", "too many passwords are being checked; try again", [], { retry_after: 1 });
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else running += 1;
     try {

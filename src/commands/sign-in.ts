@@ -1,0 +1,62 @@
+/** What all of signing in shares: keys, the queue of password checks, and who has which sessions. */
+import type { SessionBody, UserBody } from "../model/objects.ts";
+import type { Refusal } from "../model/refusal.ts";
+import { createPasswords, type Passwords } from "./passwords.ts";
+import { type Actor, type Caller, type CommandContext, type Note, runCommand } from "./run.ts";
+import { createStoreIndex, type StoreIndex } from "./store-index.ts";
+import { createTokens, type Tokens } from "./tokens.ts";
+
+export type SignInOptions = {
+  readonly context: CommandContext;
+  /** At least 32 bytes, the same on all nodes of a cluster; each use gets a key of its own derived from it. */
+  readonly signingKey: Uint8Array;
+  /** Which nodes take a service account's token: the one that made it, or every one. */
+  readonly serviceAccountScope: "issuing-node" | "cluster";
+};
+
+export type SignIn = SignInOptions & {
+  readonly passwords: Passwords;
+  readonly tokens: Tokens;
+  /** Ids of sessions by id of their user. */
+  readonly sessionsOfUser: StoreIndex;
+  /** Ids of users by issuer and subject of the identity provider. */
+  readonly usersOfSubject: StoreIndex;
+  readonly close: () => void;
+};
+
+const SIGNING_KEY_BYTES_MIN = 32;
+
+export function createSignIn(options: SignInOptions): SignIn {
+  const { context, signingKey } = options;
+  if (signingKey.length < SIGNING_KEY_BYTES_MIN) throw new Error("the signing key is too short");
+  const sessionsOfUser = createStoreIndex(context.store, "session", ({ user_id }: SessionBody) => user_id);
+  const usersOfSubject = createStoreIndex(context.store, "user", ({ idp_subject }: UserBody) => idp_subject);
+  return {
+    ...options,
+    passwords: createPasswords(),
+    tokens: createTokens(signingKey, context.now),
+    sessionsOfUser,
+    usersOfSubject,
+    close: () => {
+      sessionsOfUser.close();
+      usersOfSubject.close();
+    },
+  };
+}
+
+export function actorOfUser(user: UserBody, sessionId: string): Actor {
+  return { kind: "user", id: user.id, name: user.username, role: user.role, sessionId };
+}
+
+/** Writes down a failed sign-in, in a dry run too: it told the caller something. Resolves with the refusal to throw. */
+export async function failedSignIn(
+  context: CommandContext,
+  caller: Caller,
+  entry: Pick<Note, "action" | "resource_id" | "resource_name" | "detail">,
+  refusal: Refusal,
+): Promise<Refusal> {
+  await runCommand(context, { ...caller, dryRun: false }, (tx) => {
+    tx.note({ ...entry, resource: "session", result: "failure" });
+  });
+  return refusal;
+}

@@ -1,0 +1,86 @@
+/**
+ * The tokens of sessions: JWTs (RFC 7519, RFC 8725) signed with HMAC-SHA-256. Access and refresh tokens have keys of their
+ * own, besides audiences and types of their own, so that none is ever taken for the other. Nodes with the same signing key
+ * take each other's.
+ */
+import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import { errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { ACCESS_TOKEN_SECONDS, SESSION_IDLE_MS } from "../model/session.ts";
+
+const ISSUER = "signpost";
+const ALGORITHM = "HS256";
+const KEY_BYTES = 32;
+
+type Purpose = { readonly type: string; readonly audience: string; readonly seconds: number; readonly key: KeyObject };
+
+export type Tokens = {
+  readonly signAccess: (userId: string, sessionId: string) => Promise<string>;
+  readonly signRefresh: (sessionId: string, generation: number) => Promise<string>;
+  /** The session that the token names, or undefined: not ours, not of this kind, altered, or too old. */
+  readonly readAccess: (token: string) => Promise<{ readonly sessionId: string } | undefined>;
+  readonly readRefresh: (
+    token: string,
+  ) => Promise<{ readonly sessionId: string; readonly generation: number } | undefined>;
+};
+
+/** A key for one purpose out of the node's signing key (RFC 5869). */
+export function deriveKey(signingKey: Uint8Array, purpose: string): KeyObject {
+  return createSecretKey(Buffer.from(hkdfSync("sha256", signingKey, "", `signpost ${purpose}`, KEY_BYTES)));
+}
+
+/** `now` gives milliseconds since 1970. */
+export function createTokens(signingKey: Uint8Array, now: () => number): Tokens {
+  const access: Purpose = {
+    type: "at+jwt",
+    audience: "signpost/api",
+    seconds: ACCESS_TOKEN_SECONDS,
+    key: deriveKey(signingKey, "access token"),
+  };
+  const refresh: Purpose = {
+    type: "rt+jwt",
+    audience: "signpost/refresh",
+    seconds: SESSION_IDLE_MS / 1000,
+    key: deriveKey(signingKey, "refresh token"),
+  };
+  return {
+    signAccess: (userId, sessionId) => sign(access, { sub: userId, sid: sessionId }, now()),
+    signRefresh: (sessionId, generation) => sign(refresh, { sid: sessionId, gen: generation }, now()),
+    readAccess: async (token) => {
+      const { sid } = (await read(access, token, now())) ?? {};
+      return typeof sid === "string" ? { sessionId: sid } : undefined;
+    },
+    readRefresh: async (token) => {
+      const { sid, gen } = (await read(refresh, token, now())) ?? {};
+      if (typeof sid !== "string" || typeof gen !== "number" || !Number.isSafeInteger(gen)) return undefined;
+      return { sessionId: sid, generation: gen };
+    },
+  };
+}
+
+function sign({ type, audience, seconds, key }: Purpose, claims: JWTPayload, nowMs: number): Promise<string> {
+  const issuedAt = Math.floor(nowMs / 1000);
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: ALGORITHM, typ: type })
+    .setIssuer(ISSUER)
+    .setAudience(audience)
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + seconds)
+    .sign(key);
+}
+
+async function read({ type, audience, key }: Purpose, token: string, nowMs: number): Promise<JWTPayload | undefined> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      typ: type,
+      issuer: ISSUER,
+      audience,
+      requiredClaims: ["exp", "iat", "sid"],
+      currentDate: new Date(nowMs),
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return undefined;
+    throw error;
+  }
+}
