@@ -1,0 +1,258 @@
+/** Records: what a client may send, the rules between the fields, and what it gets to see. */
+import { type Static, type TSchema, Type } from "typebox";
+import { completeTemplate, HealthCheckTemplateShape, templateFaults } from "./health-template.ts";
+import { LbPolicyShape, policyFaults, REGION_PATTERN } from "./lb-policy.ts";
+import {
+  COMMENT_MAX,
+  ID_MAX,
+  NAME_TEXT_MAX,
+  RECORD_BYTES_MAX,
+  REGION_MAX,
+  TTL_MAX,
+  UINT16_MAX,
+  VALUE_TEXT_MAX,
+  VALUES_MAX,
+} from "./limits.ts";
+import { APEX, absoluteName, relativeName } from "./names.ts";
+import { RECORD_TYPES, type RecordBody, type RecordType, type ZoneBody } from "./objects.ts";
+import { readOnlyFaults } from "./put.ts";
+import { CAA_TAGS, checkValues } from "./record-values.ts";
+import { type FieldFault, refuseFaults } from "./refusal.ts";
+import { maskSecrets, restoreSecrets } from "./secrets.ts";
+
+const UINT16 = Type.Integer({ minimum: 0, maximum: UINT16_MAX });
+const Tag = Type.Enum([...CAA_TAGS]);
+
+export function orNull<Schema extends TSchema>(schema: Schema) {
+  return Type.Union([schema, Type.Null()]);
+}
+
+export const ValueShape = Type.Object(
+  {
+    value: Type.String({ maxLength: VALUE_TEXT_MAX }),
+    region: Type.Optional(Type.String({ maxLength: REGION_MAX, pattern: `^$|${REGION_PATTERN}` })),
+    priority: Type.Optional(UINT16),
+    weight: Type.Optional(UINT16),
+    port: Type.Optional(UINT16),
+    tag: Type.Optional(Tag),
+  },
+  { additionalProperties: false },
+);
+export const ValuesShape = Type.Array(ValueShape, { maxItems: VALUES_MAX });
+export const TtlShape = Type.Integer({ minimum: 0, maximum: TTL_MAX });
+export const CommentShape = Type.String({ maxLength: COMMENT_MAX });
+
+/** The fields that records and overrides share, as an update has them: null takes away. */
+export const ANSWER_UPDATE = {
+  ttl: Type.Optional(TtlShape),
+  values: Type.Optional(ValuesShape),
+  priority: Type.Optional(orNull(UINT16)),
+  weight: Type.Optional(orNull(UINT16)),
+  port: Type.Optional(orNull(UINT16)),
+  tag: Type.Optional(orNull(Tag)),
+  lb_policy: Type.Optional(orNull(LbPolicyShape)),
+  health_check_template: Type.Optional(orNull(HealthCheckTemplateShape)),
+  comment: Type.Optional(orNull(CommentShape)),
+};
+
+export const TypeShape = Type.Enum([...RECORD_TYPES]);
+export const NameShape = Type.String({ maxLength: NAME_TEXT_MAX });
+
+export const RecordCreate = Type.Object(
+  {
+    name: NameShape,
+    type: TypeShape,
+    ...ANSWER_UPDATE,
+    protected: Type.Optional(Type.Boolean()),
+    auto_populate: Type.Optional(Type.Boolean()),
+  },
+  {
+    additionalProperties: false,
+    examples: [{ name: "www", type: "A", ttl: 300, values: [{ value: "10.0.0.1" }] }],
+  },
+);
+export type RecordCreate = Static<typeof RecordCreate>;
+
+const READ_ONLY_TEXT = Type.Optional(Type.String({ maxLength: NAME_TEXT_MAX, readOnly: true }));
+
+export const RecordUpdate = Type.Object(
+  {
+    name: Type.Optional(NameShape),
+    ...ANSWER_UPDATE,
+    protected: Type.Optional(Type.Boolean()),
+    auto_populate: Type.Optional(Type.Boolean()),
+    type: READ_ONLY_TEXT,
+    id: READ_ONLY_TEXT,
+    zone_id: READ_ONLY_TEXT,
+    zone_name: READ_ONLY_TEXT,
+    fqdn: READ_ONLY_TEXT,
+    created_at: READ_ONLY_TEXT,
+    updated_at: READ_ONLY_TEXT,
+    shadowed_by: READ_ONLY_TEXT,
+  },
+  { additionalProperties: false, examples: [{ ttl: 60, values: [{ value: "10.0.0.2" }] }] },
+);
+export type RecordUpdate = Static<typeof RecordUpdate>;
+
+const Id = Type.String({ maxLength: ID_MAX });
+const Time = Type.String({ format: "date-time" });
+
+export const RecordView = Type.Object({
+  id: Id,
+  zone_id: Id,
+  zone_name: Type.String(),
+  name: Type.String(),
+  fqdn: Type.String(),
+  type: TypeShape,
+  ttl: TtlShape,
+  values: ValuesShape,
+  priority: Type.Optional(UINT16),
+  weight: Type.Optional(UINT16),
+  port: Type.Optional(UINT16),
+  tag: Type.Optional(Tag),
+  lb_policy: Type.Optional(LbPolicyShape),
+  health_check_template: Type.Optional(HealthCheckTemplateShape),
+  protected: Type.Boolean(),
+  auto_populate: Type.Boolean(),
+  comment: Type.Optional(CommentShape),
+  created_at: Time,
+  updated_at: Time,
+  shadowed_by: Type.Optional(Type.String()),
+});
+
+/** What a view shows that the body does not have. Times are RFC 3339. */
+export type ViewTimes = { readonly createdAt: string; readonly updatedAt: string };
+export type RecordViewDetails = ViewTimes & { readonly shadowedBy?: string | undefined };
+
+type ZoneName = Pick<ZoneBody, "id" | "name">;
+
+/** The full name of a record, canonical. */
+export function fqdnOf(record: Pick<RecordBody, "name" | "zone">): string {
+  return absoluteName(record.name, record.zone);
+}
+
+export function recordView(record: RecordBody, zone: ZoneName, details: RecordViewDetails): Record<string, unknown> {
+  const { id, zone: zone_name, name, ...rest } = maskSecrets("record", record);
+  return {
+    id,
+    zone_id: zone.id,
+    zone_name,
+    name,
+    fqdn: fqdnOf(record),
+    ...rest,
+    created_at: details.createdAt,
+    updated_at: details.updatedAt,
+    ...(details.shadowedBy === undefined ? {} : { shadowed_by: details.shadowedBy }),
+  };
+}
+
+/** The body of a new record. Throws `invalid_request` with every fault. */
+export function recordFromCreate(given: RecordCreate, zone: ZoneName, id: string): RecordBody {
+  const { body, secretsMissing } = recordFromImport(given, zone, id, undefined);
+  refuseFaults(
+    secretsMissing.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" })),
+  );
+  return body;
+}
+
+export type ImportedRecord = {
+  readonly body: RecordBody;
+  /** Pointers to the "***" that no stored secret could take the place of; what they stood for is left out. */
+  readonly secretsMissing: readonly string[];
+};
+
+/** As `recordFromCreate`, but "***" takes the secret of the incumbent, and where there is none it is left out and named. */
+export function recordFromImport(
+  given: RecordCreate,
+  zone: ZoneName,
+  id: string,
+  incumbent: RecordBody | undefined,
+): ImportedRecord {
+  const { body: restored, missing } = restoreSecrets("record", given, incumbent);
+  const start: RecordBody = {
+    id,
+    zone: zone.name,
+    name: given.name,
+    type: given.type,
+    ttl: 0,
+    values: [],
+    protected: given.protected ?? false,
+    auto_populate: given.auto_populate ?? false,
+  };
+  return { body: completeRecord(withFields(start, restored)), secretsMissing: missing };
+}
+
+/** The body after an update. Throws `invalid_request` with every fault, of read-only fields too. */
+export function recordWithUpdate(
+  current: RecordBody,
+  given: RecordUpdate,
+  zone: ZoneName,
+  details?: RecordViewDetails,
+): RecordBody {
+  const readOnly = ["id", "type", "zone_id", "zone_name", "fqdn", ...(details === undefined ? [] : VIEW_DETAILS)];
+  const view = recordView(current, zone, details ?? { createdAt: "", updatedAt: "" });
+  refuseFaults(readOnlyFaults(view, given, readOnly));
+  const { body: restored, missing } = restoreSecrets("record", given, current);
+  refuseFaults(missing.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" })));
+  const changed: RecordBody = {
+    ...withFields(current, restored),
+    name: given.name ?? current.name,
+    protected: given.protected ?? current.protected,
+    auto_populate: given.auto_populate ?? current.auto_populate,
+  };
+  return completeRecord(changed);
+}
+
+const VIEW_DETAILS = ["created_at", "updated_at", "shadowed_by"];
+
+type AnswerFields = Pick<RecordBody, "ttl" | "values"> &
+  Partial<Pick<RecordBody, "priority" | "weight" | "port" | "tag" | "lb_policy" | "health_check_template" | "comment">>;
+type AnswerUpdate = { readonly [Field in keyof typeof ANSWER_UPDATE]?: RecordUpdate[Field] };
+
+const REMOVABLE = ["priority", "weight", "port", "tag", "lb_policy", "health_check_template", "comment"] as const;
+
+/** `current` with the fields given: each replaced whole, taken away where it is null. */
+export function withFields<Body extends AnswerFields>(current: Body, given: AnswerUpdate): Body {
+  const changed: Body = { ...current };
+  const removable: Record<string, unknown> = {};
+  for (const field of REMOVABLE) if (given[field] !== undefined) removable[field] = given[field];
+  const merged = { ...changed, ...removable, ttl: given.ttl ?? current.ttl, values: given.values ?? current.values };
+  for (const field of REMOVABLE) if (given[field] === null) delete merged[field];
+  return merged;
+}
+
+/** Everything in canonical spelling. Throws `invalid_request` with every fault. */
+function completeRecord(body: RecordBody): RecordBody {
+  const name = relativeName(body.name, body.zone);
+  const faults: FieldFault[] = name.kind === "fault" ? [{ pointer: "/name", detail: name.detail }] : [];
+  if (name.kind === "name" && name.text === APEX && body.type === "CNAME") {
+    faults.push({ pointer: "/name", detail: "the apex of a zone cannot be a CNAME; ALIAS is for that" });
+  }
+  if (body.values.length === 0 && !body.auto_populate) {
+    faults.push({ pointer: "/values", detail: "at least one value is needed, unless auto_populate is true" });
+  }
+  const complete = completeAnswer(body, faults);
+  refuseFaults(faults);
+  return { ...complete, name: name.kind === "name" ? name.text : body.name };
+}
+
+/** Values, policy and template in canonical spelling; what is wrong with them is added to `faults`. */
+export function completeAnswer<Body extends AnswerFields & { readonly type: RecordType }>(
+  body: Body,
+  faults: FieldFault[],
+): Body {
+  const { type, lb_policy, health_check_template: template } = body;
+  const checked = checkValues(type, body);
+  faults.push(...checked.faults);
+  if (lb_policy !== undefined) faults.push(...policyFaults(lb_policy, type, checked.values));
+  if (template !== undefined) faults.push(...templateFaults(template, type));
+  const complete: Body = {
+    ...body,
+    values: checked.values,
+    ...(template === undefined ? {} : { health_check_template: completeTemplate(template, type) }),
+  };
+  if (Buffer.byteLength(JSON.stringify(complete)) > RECORD_BYTES_MAX) {
+    faults.push({ pointer: "/values", detail: `the record is longer than ${RECORD_BYTES_MAX} bytes in all` });
+  }
+  return complete;
+}
