@@ -77,3 +77,6 @@ export const CSV_ROW_BYTES_MAX = 100_000;
 export const MULTIPART_HEADER_BYTES_MAX = 8_192;
 export const MULTIPART_BOUNDARY_MAX = 70;
 export const FILE_NAME_MAX = 255;
+
+/** Ids of one bulk-delete, whatever the cap of the guardrails says. */
+export const BULK_IDS_MAX = 500_000;
