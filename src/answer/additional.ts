@@ -6,7 +6,7 @@ import { LOWER } from "../dns/name.ts";
 import { NODE, POINTER, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
-import { findNode, type ImageView, segmentAt } from "../image/view.ts";
+import { findNode, type ImageView, sameBytes, segmentAt } from "../image/view.ts";
 import { FOUND, lookUpName } from "./lookup.ts";
 import { PUT, putRRset, putRRsetOf, recordCount } from "./records.ts";
 import { POINTER_MAX, type Spelled, spellTarget } from "./spelled.ts";
@@ -54,9 +54,9 @@ function putTargets(
   let pointer = 0;
   let complete = true;
   for (let offset = 0; offset < length; ) {
-    const next = offset + 12 + u16(view.bytes, from + offset + 10);
+    const next = offset + 12 + view.data.getUint16(from + offset + 10);
     const entry = from + length + pointer * POINTER.BYTES;
-    const pointed = pointer < pointers && u16(view.bytes, entry + POINTER.OFFSET) < next;
+    const pointed = pointer < pointers && view.data.getUint16(entry + POINTER.OFFSET) < next;
     const spelledAt = at < 0 || at + offset + into > POINTER_MAX ? -1 : at + offset + into;
     lookup.zone = zone;
     lookup.apexLabel = apexLabel;
@@ -102,12 +102,12 @@ function findPointed(
   nameAt: number,
   entry: number,
 ): number {
-  const { bytes, words } = view;
-  const spelled = spelledLength(bytes, nameAt);
+  const { words } = view;
+  const spelled = spelledLength(view.bytes, nameAt);
   const start = base.offsets[suffix]!;
   const length = spelled + base.offsets[apexLabel]! - start;
   const incarnation = words[zone * UNIT_WORDS + ZONE.INCARNATION]!;
-  const hash = pointedHash(bytes, entry);
+  const hash = pointedHash(view.data, entry);
   const segment = segmentAt(view, hash);
   for (let slot = hash & (SEGMENT_SLOTS - 1); segment >= 0; slot = (slot + 1) & (SEGMENT_SLOTS - 1)) {
     const node = view.words[segment + slot * 2 + 1]!;
@@ -116,13 +116,13 @@ function findPointed(
     reach(view, node);
     const at = node * UNIT_WORDS;
     if (view.words[at + NODE.INCARNATION] !== incarnation || (view.words[at + NODE.META]! & 0xff) !== length) continue;
-    if (isPointed(view.bytes, node * UNIT_BYTES + NODE.NAME_BYTE, length, nameAt, spelled, base, start)) return node;
+    if (isPointed(view, node * UNIT_BYTES + NODE.NAME_BYTE, length, nameAt, spelled, base, start)) return node;
   }
   return 0;
 }
 
 function isPointed(
-  bytes: Uint8Array,
+  { bytes, data }: ImageView,
   nodeName: number,
   length: number,
   nameAt: number,
@@ -130,13 +130,12 @@ function isPointed(
   base: NameKey,
   start: number,
 ): boolean {
-  for (let index = 0; index < spelled; index++) {
+  // Most names are in lower case as they stand.
+  const isLower = sameBytes(data, nodeName, data, nameAt, spelled);
+  for (let index = 0; !isLower && index < spelled; index++) {
     if (bytes[nodeName + index] !== LOWER[bytes[nameAt + index]!]) return false;
   }
-  for (let index = spelled; index < length; index++) {
-    if (bytes[nodeName + index] !== base.lower[start + index - spelled]) return false;
-  }
-  return true;
+  return sameBytes(data, nodeName + spelled, base.data, start, length - spelled);
 }
 
 /** Bytes of the labels before the pointer. */
@@ -147,9 +146,8 @@ function spelledLength(bytes: Uint8Array, nameAt: number): number {
 }
 
 /** The mixed hash in a pointer's entry. */
-export function pointedHash(bytes: Uint8Array, entry: number): number {
-  const at = entry + POINTER.HASH;
-  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+export function pointedHash(data: DataView, entry: number): number {
+  return data.getInt32(entry + POINTER.HASH);
 }
 
 /** The target by its whole name: one that is written out, or is covered by a wildcard. */
@@ -169,7 +167,7 @@ function putSpelled(
   lookup.apexLabel = apex;
   const incarnation = view.words[lookup.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   // Glue lies below a cut, where lookUpName does not look.
-  let node = findNode(view, incarnation, key.hashes[0]!, key.lower, 0, key.offsets[apex]!);
+  let node = findNode(view, incarnation, key.hashes[0]!, key, 0, key.offsets[apex]!);
   if (node === 0 && !glue) {
     lookUpName(view, lookup, key);
     if (lookup.found === FOUND.WILDCARD) node = lookup.node;
@@ -226,8 +224,4 @@ function putOnce(state: AnswerState, rrset: number, hash: number, owner: number,
   }
   query.additionals += recordCount(view, rrset);
   return true;
-}
-
-function u16(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! << 8) | bytes[at + 1]!;
 }

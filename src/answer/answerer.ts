@@ -216,18 +216,11 @@ function refuseUnread(query: Query, rcode: number): void {
 }
 
 function putHeader(query: Query): void {
-  const { bytes, start } = query;
+  const { data, start } = query;
   let flags = FLAG.QR | (query.flags & 0x7900) | (query.rcode & 15);
   if (query.authoritative) flags |= FLAG.AA;
   if (query.truncated) flags |= FLAG.TC;
-  bytes[start + 2] = flags >>> 8;
-  bytes[start + 3] = flags & 0xff;
-  bytes[start + 4] = 0;
-  bytes[start + 5] = query.hasQuestion ? 1 : 0;
-  bytes[start + 6] = query.answers >>> 8;
-  bytes[start + 7] = query.answers & 0xff;
-  bytes[start + 8] = query.authorities >>> 8;
-  bytes[start + 9] = query.authorities & 0xff;
-  bytes[start + 10] = query.additionals >>> 8;
-  bytes[start + 11] = query.additionals & 0xff;
+  data.setUint16(start + 2, flags);
+  data.setInt32(start + 4, (query.hasQuestion ? 0x10000 : 0) | query.answers);
+  data.setInt32(start + 8, (query.authorities << 16) | query.additionals);
 }

@@ -8,7 +8,7 @@ import { readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { rrsetOf } from "../image/writer.ts";
 import { createLookup, findZone, lookUpName } from "./lookup.ts";
-import { createQuery } from "./query.ts";
+import { createQuery, setMemory } from "./query.ts";
 import { PUT, type Put, putRRset, recordCount } from "./records.ts";
 import { createSpelled, spelledAt } from "./spelled.ts";
 
@@ -82,7 +82,7 @@ function putExpanded(body: string, question: string, room: number): { put: Put; 
   const bytes = new Uint8Array(2000);
   const asked = queryBytes(question, { edns: false });
   bytes.set(asked);
-  query.bytes = bytes;
+  setMemory(query, bytes);
   query.at = asked.length;
   query.limit = asked.length + room;
   const name = createSpelled();

@@ -41,7 +41,7 @@ function answered(
     secrets,
     0,
     4,
-    bytes,
+    new Int32Array(bytes.buffer),
     cookie.length / 2,
     address,
     0,
@@ -150,7 +150,8 @@ test("yesterday's secret proves, and today's makes the answer", () => {
   assert.equal(cookieOf(lab(), old), today);
   const secrets = Int32Array.of(...COOKIE_SECRETS.today, ...COOKIE_SECRETS.yesterday);
   const given = Uint8Array.of(...old, ...new Uint8Array(16));
-  assert.equal(answerCookie(createCookieMaker(), secrets, 0, 4, given, 24, ADDRESS, 0, 4, NOW_SECONDS), true);
+  const cookie = new Int32Array(given.buffer);
+  assert.equal(answerCookie(createCookieMaker(), secrets, 0, 4, cookie, 24, ADDRESS, 0, 4, NOW_SECONDS), true);
   assert.equal(Buffer.from(given.subarray(0, 24)).toString("hex"), today);
 });
 

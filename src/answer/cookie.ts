@@ -4,7 +4,11 @@
  * secret makes and accepts the same cookies.
  */
 
-export const COOKIE_LENGTH = 24;
+/** A whole cookie, 24 bytes: client cookie, version and zeros, timestamp, hash. */
+export const COOKIE_WORDS = 6;
+const VERSION_WORD = 2;
+const TIME_WORD = 3;
+const HASH_WORD = 4;
 /** A cookie is accepted up to this age (RFC 9018 section 4.3), and handed out again while it is younger than half of it. */
 const OLDEST_SECONDS = 3600;
 const RENEW_SECONDS = 1800;
@@ -96,18 +100,18 @@ function word(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 }
 
-/** Hashes client cookie, the server cookie's first eight bytes cookie[8, 16) and the address into maker.hash. */
+/** Hashes the cookie's first 16 bytes, all that stands before its hash, and the address into maker.hash. */
 function hashCookie(
   maker: CookieMaker,
   secrets: Int32Array,
   secretAt: number,
-  cookie: Uint8Array,
+  cookie: Int32Array,
   address: Uint8Array,
   addressOffset: number,
   addressLength: number,
 ): void {
   const { words } = maker;
-  for (let index = 0; index < 4; index++) words[index] = word(cookie, index * 4);
+  for (let index = 0; index < 4; index++) words[index] = cookie[index]!;
   for (let index = 0; index < addressLength >>> 2; index++) {
     words[4 + index] = word(address, addressOffset + index * 4);
   }
@@ -118,16 +122,17 @@ function hashCookie(
 }
 
 /**
- * Turns the COOKIE option a client sent, `length` bytes of it, into the one to answer with, in place: 24 bytes. A cookie
- * of ours that is still young stays. `secretAt` and `secretBeforeAt` are where today's and yesterday's secret stand in
- * `secrets`; `now` is in seconds since 1970. Returns true where the client proved that it has its address.
+ * Turns the COOKIE option a client sent, `length` bytes of it in little-endian words, into the one to answer with, in
+ * place: 24 bytes. A cookie of ours that is still young stays. `secretAt` and `secretBeforeAt` are where today's and
+ * yesterday's secret stand in `secrets`; `now` is in seconds since 1970. Returns true where the client proved that it has
+ * its address.
  */
 export function answerCookie(
   maker: CookieMaker,
   secrets: Int32Array,
   secretAt: number,
   secretBeforeAt: number,
-  cookie: Uint8Array,
+  cookie: Int32Array,
   length: number,
   address: Uint8Array,
   addressOffset: number,
@@ -135,8 +140,8 @@ export function answerCookie(
   now: number,
 ): boolean {
   let proved = false;
-  if (length === COOKIE_LENGTH && cookie[8] === 1) {
-    const age = (now - ((cookie[12]! << 24) | (cookie[13]! << 16) | (cookie[14]! << 8) | cookie[15]!)) | 0;
+  if (length === COOKIE_WORDS * 4 && (cookie[VERSION_WORD]! & 0xff) === 1) {
+    const age = (now - swapBytes(cookie[TIME_WORD]!)) | 0;
     if (age < OLDEST_SECONDS && age > -AHEAD_SECONDS) {
       hashCookie(maker, secrets, secretAt, cookie, address, addressOffset, addressLength);
       proved = isHash(maker.hash, cookie);
@@ -147,20 +152,20 @@ export function answerCookie(
       }
     }
   }
-  cookie[8] = 1;
-  cookie[9] = 0;
-  cookie[10] = 0;
-  cookie[11] = 0;
-  cookie[12] = now >>> 24;
-  cookie[13] = (now >>> 16) & 0xff;
-  cookie[14] = (now >>> 8) & 0xff;
-  cookie[15] = now & 0xff;
+  cookie[VERSION_WORD] = 1;
+  cookie[TIME_WORD] = swapBytes(now);
   hashCookie(maker, secrets, secretAt, cookie, address, addressOffset, addressLength);
-  for (let index = 0; index < 8; index++) cookie[16 + index] = maker.hash[index >>> 2]! >>> ((index & 3) * 8);
+  cookie[HASH_WORD] = maker.hash[0]!;
+  cookie[HASH_WORD + 1] = maker.hash[1]!;
   return proved;
 }
 
+/** A little-endian word of what stands in network order, and the other way round. */
+function swapBytes(value: number): number {
+  return (value << 24) | ((value & 0xff00) << 8) | ((value >>> 8) & 0xff00) | (value >>> 24);
+}
+
 /** Compares without a branch that depends on where the difference is. */
-function isHash(hash: Int32Array, cookie: Uint8Array): boolean {
-  return ((hash[0]! ^ word(cookie, 16)) | (hash[1]! ^ word(cookie, 20))) === 0;
+function isHash(hash: Int32Array, cookie: Int32Array): boolean {
+  return ((hash[0]! ^ cookie[HASH_WORD]!) | (hash[1]! ^ cookie[HASH_WORD + 1]!)) === 0;
 }

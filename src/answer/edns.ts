@@ -1,7 +1,7 @@
 /** The OPT RR of an answer (RFC 6891): how much room it takes, and its bytes. */
 import { EDNS_OPTION, RRTYPE } from "../dns/codes.ts";
 import { TRANSPORT } from "../image/counters.ts";
-import { COOKIE_LENGTH } from "./cookie.ts";
+import { COOKIE_WORDS } from "./cookie.ts";
 import type { Query } from "./query.ts";
 
 export type EdnsOptions = {
@@ -20,7 +20,7 @@ const OPTION_HEADER = 4;
 export function optLength(query: Query, options: EdnsOptions): number {
   if (!query.hasEdns) return 0;
   let length = OPT_LENGTH;
-  if (query.cookieLength > 0) length += OPTION_HEADER + COOKIE_LENGTH;
+  if (query.cookieLength > 0) length += OPTION_HEADER + COOKIE_WORDS * 4;
   if (query.wantsNsid && options.nodeId.length > 0) length += OPTION_HEADER + options.nodeId.length;
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) length += OPTION_HEADER + 2;
   return length;
@@ -29,53 +29,50 @@ export function optLength(query: Query, options: EdnsOptions): number {
 /** Appends the OPT RR. `query.cookie` holds the cookie to answer with. */
 export function putOpt(query: Query, options: EdnsOptions): void {
   if (!query.hasEdns) return;
-  const { bytes } = query;
+  const { data } = query;
   const start = query.at;
-  bytes[start] = 0;
-  bytes[start + 1] = 0;
-  bytes[start + 2] = RRTYPE.OPT;
-  bytes[start + 3] = options.maxUdpSize >>> 8;
-  bytes[start + 4] = options.maxUdpSize & 0xff;
-  bytes[start + 5] = query.rcode >>> 4;
-  bytes[start + 6] = 0;
-  // DO is copied (RFC 3225 section 3), the other flags are zero.
-  bytes[start + 7] = query.dnssecOk ? 0x80 : 0;
-  bytes[start + 8] = 0;
+  data.setUint8(start, 0);
+  data.setUint16(start + 1, RRTYPE.OPT);
+  data.setUint16(start + 3, options.maxUdpSize);
+  // DO is copied (RFC 3225 section 3), the other flags and the version are zero.
+  data.setInt32(start + 5, ((query.rcode >>> 4) << 24) | (query.dnssecOk ? 0x8000 : 0));
   let at = start + OPT_LENGTH;
-  if (query.cookieLength > 0) at = putOption(bytes, at, EDNS_OPTION.COOKIE, query.cookie, COOKIE_LENGTH);
+  if (query.cookieLength > 0) at = putCookie(data, at, query.cookie);
   if (query.wantsNsid && options.nodeId.length > 0) {
-    at = putOption(bytes, at, EDNS_OPTION.NSID, options.nodeId, options.nodeId.length);
+    at = putBytes(data, at, EDNS_OPTION.NSID, options.nodeId);
   }
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) {
-    at = putNumber(bytes, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
+    at = putNumber(data, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
   const end = query.limit + optLength(query, options);
   if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= end) {
-    at = putNumber(bytes, at, EDNS_OPTION.EDE, query.extendedError);
+    at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
   }
-  const length = at - start - OPT_LENGTH;
-  bytes[start + 9] = length >>> 8;
-  bytes[start + 10] = length & 0xff;
+  data.setUint16(start + 9, at - start - OPT_LENGTH);
   query.at = at;
   query.additionals++;
 }
 
-function putOption(bytes: Uint8Array, at: number, code: number, value: Uint8Array, length: number): number {
-  bytes[at] = 0;
-  bytes[at + 1] = code;
-  bytes[at + 2] = 0;
-  bytes[at + 3] = length;
-  for (let index = 0; index < length; index++) bytes[at + 4 + index] = value[index]!;
-  return at + OPTION_HEADER + length;
+function putOption(data: DataView, at: number, code: number, length: number): number {
+  data.setInt32(at, (code << 16) | length);
+  return at + OPTION_HEADER;
+}
+
+function putCookie(data: DataView, at: number, cookie: Int32Array): number {
+  const from = putOption(data, at, EDNS_OPTION.COOKIE, COOKIE_WORDS * 4);
+  for (let word = 0; word < COOKIE_WORDS; word++) data.setInt32(from + word * 4, cookie[word]!, true);
+  return from + COOKIE_WORDS * 4;
+}
+
+function putBytes(data: DataView, at: number, code: number, value: Uint8Array): number {
+  const from = putOption(data, at, code, value.length);
+  for (let index = 0; index < value.length; index++) data.setUint8(from + index, value[index]!);
+  return from + value.length;
 }
 
 /** An option whose value is one 16-bit number. */
-function putNumber(bytes: Uint8Array, at: number, code: number, value: number): number {
-  bytes[at] = 0;
-  bytes[at + 1] = code;
-  bytes[at + 2] = 0;
-  bytes[at + 3] = 2;
-  bytes[at + 4] = value >>> 8;
-  bytes[at + 5] = value & 0xff;
-  return at + OPTION_HEADER + 2;
+function putNumber(data: DataView, at: number, code: number, value: number): number {
+  const from = putOption(data, at, code, 2);
+  data.setUint16(from, value);
+  return from + 2;
 }

@@ -38,7 +38,7 @@ export function findZone(view: ImageView, lookup: Lookup, key: NameKey, fromLabe
   for (let label = fromLabel; label <= key.labels; label++) {
     const depth = key.labels - label;
     if (((depths >>> Math.min(depth, 31)) & 1) === 0) continue;
-    const entry = findNode(view, ZONE_ENTRY, key.hashes[label]!, key.lower, key.offsets[label]!, key.length);
+    const entry = findNode(view, ZONE_ENTRY, key.hashes[label]!, key, key.offsets[label]!, key.length);
     if (entry === 0) continue;
     const body = view.words[entry * UNIT_WORDS + NODE.RRSETS]!;
     if (body === 0) continue;
@@ -56,7 +56,7 @@ export function lookUpName(view: ImageView, lookup: Lookup, key: NameKey): void 
   const zone = lookup.zone * UNIT_WORDS;
   const incarnation = view.words[zone + ZONE.INCARNATION]!;
   const apexAt = key.offsets[lookup.apexLabel]!;
-  const node = findNode(view, incarnation, key.hashes[0]!, key.lower, 0, apexAt);
+  const node = findNode(view, incarnation, key.hashes[0]!, key, 0, apexAt);
   lookup.node = node;
   lookup.found = FOUND.NODE;
   if (node !== 0 && view.words[zone + ZONE.CUTS] === 0) return;
@@ -65,7 +65,7 @@ export function lookUpName(view: ImageView, lookup: Lookup, key: NameKey): void 
   let encloserLabel = lookup.apexLabel;
   for (let label = lookup.apexLabel - 1; label >= 0; label--) {
     const below =
-      label === 0 ? node : findNode(view, incarnation, key.hashes[label]!, key.lower, key.offsets[label]!, apexAt);
+      label === 0 ? node : findNode(view, incarnation, key.hashes[label]!, key, key.offsets[label]!, apexAt);
     if (below === 0) break;
     if ((view.words[below * UNIT_WORDS + NODE.META]! & NODE_FLAG.CUT) !== 0) {
       lookup.found = FOUND.CUT;
@@ -98,7 +98,7 @@ function lookUpWildcard(
   lower[at] = 1;
   lower[at + 1] = 42;
   const hash = hashAsterisk(key.hashes[encloserLabel]!, key.hashes[key.labels]!);
-  const node = findNode(view, incarnation, hash, lower, at, key.offsets[lookup.apexLabel]!);
+  const node = findNode(view, incarnation, hash, key, at, key.offsets[lookup.apexLabel]!);
   lower[at] = first;
   lower[at + 1] = second;
   if (node === 0) return;

@@ -24,6 +24,8 @@ export type Read = (typeof READ)[keyof typeof READ];
 
 export type Query = {
   bytes: Uint8Array;
+  /** Over the same memory, at the same offsets: several bytes at a time. */
+  data: DataView;
   /** The message is bytes[start, end); offsets in compression pointers count from `start`. */
   start: number;
   end: number;
@@ -53,9 +55,9 @@ export type Query = {
   dnssecOk: boolean;
   wantsNsid: boolean;
   wantsKeepalive: boolean;
-  /** Bytes of the COOKIE option that were sent, 0 for none: 8, or 16 to 40. The option's bytes are in `cookie`. */
+  /** Bytes of the COOKIE option that were sent, 0 for none: 8, or 16 to 40. `cookie` has whole words of them. */
   cookieLength: number;
-  readonly cookie: Uint8Array;
+  readonly cookie: Int32Array;
 
   /** Where the client is: 4 or 16 bytes of address. */
   address: Uint8Array;
@@ -76,10 +78,28 @@ export type Query = {
   extendedError: number;
 };
 
+const NO_BYTES = new Uint8Array(0);
+
+/** A thread answers in the few buffers of its sockets, again and again. */
+const DATA_OF = new WeakMap<Uint8Array, DataView>();
+
+/** Sets the memory that the message lies in. */
+export function setMemory(query: Query, bytes: Uint8Array): void {
+  if (query.bytes === bytes) return;
+  let data = DATA_OF.get(bytes);
+  if (data === undefined) {
+    data = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    DATA_OF.set(bytes, data);
+  }
+  query.bytes = bytes;
+  query.data = data;
+}
+
 export function createQuery(): Query {
   const name = createNameKey();
   return {
-    bytes: new Uint8Array(0),
+    bytes: NO_BYTES,
+    data: new DataView(NO_BYTES.buffer),
     start: 0,
     end: 0,
     flags: 0,
@@ -101,7 +121,7 @@ export function createQuery(): Query {
     wantsNsid: false,
     wantsKeepalive: false,
     cookieLength: 0,
-    cookie: new Uint8Array(40),
+    cookie: new Int32Array(10),
     address: new Uint8Array(0),
     addressOffset: 0,
     addressLength: 0,
@@ -128,7 +148,7 @@ export function readQuery(query: Query, bytes: Uint8Array, start: number, end: n
 }
 
 function readMessage(query: Query, bytes: Uint8Array, start: number, end: number, seed: number): Read {
-  query.bytes = bytes;
+  setMemory(query, bytes);
   query.start = start;
   query.end = end;
   query.questionEnd = start + HEADER_LENGTH;
@@ -150,7 +170,7 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   query.rcode = 0;
   query.extendedError = -1;
   if (end - start < HEADER_LENGTH) return READ.SILENCE;
-  const flags = (bytes[start + 2]! << 8) | bytes[start + 3]!;
+  const flags = query.data.getUint16(start + 2);
   if (flags >= 0x8000) return READ.SILENCE;
   query.flags = flags;
   query.opcode = (flags >>> 11) & 15;
@@ -162,34 +182,30 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
  * has one (RFC 6891 section 6.1.1).
  */
 function readSections(query: Query, seed: number): Read {
-  const { bytes, start, end, opcode } = query;
+  const { bytes, data, start, end, opcode } = query;
   const isKnown = opcode === OPCODE.QUERY || opcode === OPCODE.NOTIFY;
-  const questions = readCount(bytes, start + 4);
-  const others = readCount(bytes, start + 6) + readCount(bytes, start + 8);
+  const questions = data.getUint16(start + 4);
+  const others = data.getUint16(start + 6) + data.getUint16(start + 8);
   let at = readQuestions(query, questions, isKnown, seed);
   for (let left = others; left > 0 && at >= 0; left--) at = skipRecord(bytes, start, at, end);
-  for (let left = readCount(bytes, start + 10); left > 0 && at >= 0; left--) at = readAdditional(query, at);
+  for (let left = data.getUint16(start + 10); left > 0 && at >= 0; left--) at = readAdditional(query, at);
   // The version goes before everything else that could be said of the query (RFC 6891 section 6.1.3).
   if (query.ednsVersion > 0 && at >= 0) return READ.QUERY;
   if (!isKnown) return READ.HEADER_ONLY;
   return at === end && isWellFormed(query, questions) ? READ.QUERY : READ.MALFORMED;
 }
 
-function readCount(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! << 8) | bytes[at + 1]!;
-}
-
 /** Reads the one question that there should be, and passes over any other. The offset behind them, or -1. */
 function readQuestions(query: Query, questions: number, isKnown: boolean, seed: number): number {
-  const { bytes, start, end } = query;
+  const { bytes, data, start, end } = query;
   let at = start + HEADER_LENGTH;
   for (let left = questions; left > 0; left--) {
     const isOnly = questions === 1 && isKnown;
     at = isOnly ? readNameKey(query.name, bytes, at, end, seed) : skipName(bytes, start, at, end);
     if (at < 0 || at + 4 > end) return -1;
     if (isOnly) {
-      query.type = readCount(bytes, at);
-      query.class = readCount(bytes, at + 2);
+      query.type = data.getUint16(at);
+      query.class = data.getUint16(at + 2);
       query.questionEnd = at + 4;
       query.hasQuestion = true;
     }
@@ -200,12 +216,12 @@ function readQuestions(query: Query, questions: number, isKnown: boolean, seed: 
 
 /** What a message with intact records must have besides. */
 function isWellFormed(query: Query, questions: number): boolean {
-  const { bytes, start } = query;
+  const { data, start } = query;
   // One question (RFC 9619); none only to ask for a cookie (RFC 7873 section 5.4).
   if (questions !== 1 && (questions !== 0 || query.cookieLength === 0)) return false;
   // A query has no answers; authority only asks for the changes since a SOA (RFC 1995 section 3).
   if (query.opcode !== OPCODE.QUERY) return true;
-  return readCount(bytes, start + 6) === 0 && (readCount(bytes, start + 8) === 0 || query.type === RRTYPE.IXFR);
+  return data.getUint16(start + 6) === 0 && (data.getUint16(start + 8) === 0 || query.type === RRTYPE.IXFR);
 }
 
 /** The offset behind a possibly compressed name, or -1. Pointers lead backwards, so that none loops. */
@@ -233,17 +249,17 @@ function skipRecord(bytes: Uint8Array, start: number, from: number, end: number)
 }
 
 function readAdditional(query: Query, from: number): number {
-  const { bytes, start, end } = query;
+  const { bytes, data, start, end } = query;
   const at = skipName(bytes, start, from, end);
   if (at < 0 || at + 10 > end) return -1;
-  const next = at + 10 + ((bytes[at + 8]! << 8) | bytes[at + 9]!);
+  const next = at + 10 + data.getUint16(at + 8);
   if (next > end) return -1;
-  const type = (bytes[at]! << 8) | bytes[at + 1]!;
+  const type = data.getUint16(at);
   if (type !== RRTYPE.OPT) return next;
   // One OPT RR, owned by the root (RFC 6891 section 6.1.1).
   if (query.hasEdns || bytes[from] !== 0) return -1;
   query.hasEdns = true;
-  query.udpSize = (bytes[at + 2]! << 8) | bytes[at + 3]!;
+  query.udpSize = data.getUint16(at + 2);
   query.ednsVersion = bytes[at + 5]!;
   query.dnssecOk = bytes[at + 6]! >= 0x80;
   // Options of a version that nobody here knows may look different.
@@ -252,12 +268,12 @@ function readAdditional(query: Query, from: number): number {
 }
 
 function readOptions(query: Query, from: number, end: number): boolean {
-  const { bytes } = query;
+  const { data, cookie } = query;
   let at = from;
   while (at < end) {
     if (at + 4 > end) return false;
-    const code = (bytes[at]! << 8) | bytes[at + 1]!;
-    const length = (bytes[at + 2]! << 8) | bytes[at + 3]!;
+    const code = data.getUint16(at);
+    const length = data.getUint16(at + 2);
     at += 4;
     if (at + length > end) return false;
     if (code === EDNS_OPTION.COOKIE) {
@@ -265,7 +281,7 @@ function readOptions(query: Query, from: number, end: number): boolean {
       if (length !== 8 && (length < 16 || length > 40)) return false;
       if (query.cookieLength === 0) {
         query.cookieLength = length;
-        for (let index = 0; index < length; index++) query.cookie[index] = bytes[at + index]!;
+        for (let word = 0; word < length >>> 2; word++) cookie[word] = data.getInt32(at + word * 4, true);
       }
     } else if (code === EDNS_OPTION.NSID) query.wantsNsid = true;
     else if (code === EDNS_OPTION.TCP_KEEPALIVE) query.wantsKeepalive = true;

@@ -132,7 +132,7 @@ function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
 
 /** Adds the slots of the names that the records of a type point to; `at` is the first word of a node's first RRset. */
 function noteTargets(ahead: ReadAhead, view: ImageView, type: number, at: number): void {
-  const { words, bytes } = view;
+  const { words, data } = view;
   let rrset = at;
   while (rrset !== 0 && rrset < words.length && (words[rrset + RRSET.TYPE]! & 0xffff) !== type) {
     rrset = words[rrset + RRSET.NEXT]! * UNIT_WORDS;
@@ -141,7 +141,7 @@ function noteTargets(ahead: ReadAhead, view: ImageView, type: number, at: number
   const pointers = words[rrset + RRSET.TYPE]! >>> 16;
   const entries = rrset * 4 + RRSET.WIRE_BYTE + (words[rrset + RRSET.SIZE]! >>> 16);
   for (let index = 0; index < pointers && ahead.slotCount < SLOTS_MAX; index++) {
-    want(ahead, view, pointedHash(bytes, entries + index * POINTER.BYTES));
+    want(ahead, view, pointedHash(data, entries + index * POINTER.BYTES));
   }
 }
 

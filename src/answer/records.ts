@@ -2,7 +2,7 @@
 import { RRTYPE } from "../dns/codes.ts";
 import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
-import { type ImageView, refreshView } from "../image/view.ts";
+import { copyBytes, type ImageView, refreshView } from "../image/view.ts";
 import type { Query } from "./query.ts";
 import { offsetOf, type Spelled } from "./spelled.ts";
 
@@ -55,7 +55,7 @@ export function putRRset(
   const owner = offsetOf(name, ownerLabel);
   if (owner >= 0) {
     if (!copyRRset(view, query, rrset)) return PUT.NO_ROOM;
-    if (owner !== QUESTION_NAME_AT) pointOwners(query.bytes, to, query.at, owner);
+    if (owner !== QUESTION_NAME_AT) pointOwners(query.data, to, query.at, owner);
     if (pointNames(view, query, rrset, to, name, apexLabel)) return PUT.AS_IS;
     query.at = to;
   }
@@ -76,9 +76,7 @@ function pointNames(
   for (let index = 0; index < pointers; index++, entry += POINTER.BYTES) {
     const suffix = offsetOf(name, apexLabel - view.bytes[entry + POINTER.DEPTH]!);
     if (suffix < 0) return false;
-    const place = to + u16(view.bytes, entry + POINTER.OFFSET);
-    query.bytes[place] = 0xc0 | (suffix >>> 8);
-    query.bytes[place + 1] = suffix & 0xff;
+    query.data.setUint16(to + view.data.getUint16(entry + POINTER.OFFSET), 0xc000 | suffix);
   }
   return true;
 }
@@ -87,7 +85,7 @@ function pointNames(
 export function putRRsetOf(view: ImageView, query: Query, rrset: number, owner: number): boolean {
   const to = query.at;
   if (!copyRRset(view, query, rrset)) return false;
-  pointOwners(query.bytes, to, query.at, owner);
+  pointOwners(query.data, to, query.at, owner);
   return true;
 }
 
@@ -95,27 +93,14 @@ function copyRRset(view: ImageView, query: Query, rrset: number): boolean {
   const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
   const to = query.at;
   if (to + length > query.limit) return false;
-  const target = query.bytes;
-  const source = view.bytes;
-  const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  // Four bytes a turn take half the time of one, and `set` would allocate a view of the source.
-  let index = 0;
-  for (const whole = length & ~3; index < whole; index += 4) {
-    target[to + index] = source[from + index]!;
-    target[to + index + 1] = source[from + index + 1]!;
-    target[to + index + 2] = source[from + index + 2]!;
-    target[to + index + 3] = source[from + index + 3]!;
-  }
-  for (; index < length; index++) target[to + index] = source[from + index]!;
+  // An RRset without RRs has nothing to copy.
+  if (length > 0) copyBytes(query.data, to, view.data, rrset * UNIT_BYTES + RRSET.WIRE_BYTE, length);
   query.at = to + length;
   return true;
 }
 
-function pointOwners(bytes: Uint8Array, from: number, end: number, owner: number): void {
-  for (let at = from; at < end; at += 12 + u16(bytes, at + 10)) {
-    bytes[at] = 0xc0 | (owner >>> 8);
-    bytes[at + 1] = owner & 0xff;
-  }
+function pointOwners(data: DataView, from: number, end: number, owner: number): void {
+  for (let at = from; at < end; at += 12 + data.getUint16(at + 10)) data.setUint16(at, 0xc000 | owner);
 }
 
 /** Appends the RRset with every name written out. */

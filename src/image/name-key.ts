@@ -12,6 +12,8 @@ export const MAX_LABELS = 127;
 export type NameKey = {
   /** Lower-case wire form without the root's zero byte: bytes [0, length). */
   readonly lower: Uint8Array;
+  /** Over the bytes of `lower`, to compare several at once. */
+  readonly data: DataView;
   /** offsets[i] is where label i starts (its length byte), label 0 leftmost; offsets[labels] is `length`. */
   readonly offsets: Uint8Array;
   /** hashes[i] is the hash of the suffix that starts at label i; hashes[labels] is the root's. */
@@ -21,8 +23,10 @@ export type NameKey = {
 };
 
 export function createNameKey(): NameKey {
+  const lower = new Uint8Array(NAME_BYTES_MAX + 1);
   return {
-    lower: new Uint8Array(NAME_BYTES_MAX + 1),
+    lower,
+    data: new DataView(lower.buffer),
     offsets: new Uint8Array(MAX_LABELS + 1),
     hashes: new Int32Array(MAX_LABELS + 1),
     labels: 0,

@@ -4,6 +4,7 @@
  */
 
 import { mixHash, NODE, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
+import type { NameKey } from "./name-key.ts";
 import { CONTROL, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
 
 export type ImageView = {
@@ -12,6 +13,8 @@ export type ImageView = {
   readonly directory: Int32Array;
   words: Int32Array;
   bytes: Uint8Array;
+  /** Over the same memory: what lies at any offset is read several bytes at a time, in a fraction of the time. */
+  data: DataView;
   generation: number;
   /** Depth of the directory that is in use; a reader keeps it for a batch. */
   depth: number;
@@ -28,6 +31,7 @@ export function openView(shared: SharedImage): ImageView {
     directory: new Int32Array(shared.directory),
     words: new Int32Array(shared.arena, 0, length / 4),
     bytes: new Uint8Array(shared.arena, 0, length),
+    data: new DataView(shared.arena, 0, length),
     generation: 0,
     depth: control[CONTROL.DIRECTORY_DEPTH]!,
     limit: length / UNIT_BYTES,
@@ -40,6 +44,7 @@ export function refreshView(view: ImageView): void {
   if (length / UNIT_BYTES === view.limit) return;
   view.words = new Int32Array(view.shared.arena, 0, length / 4);
   view.bytes = new Uint8Array(view.shared.arena, 0, length);
+  view.data = new DataView(view.shared.arena, 0, length);
   view.limit = length / UNIT_BYTES;
 }
 
@@ -89,7 +94,7 @@ export function slotOf(view: ImageView, mixed: number): number {
 }
 
 /**
- * The node of an incarnation whose name is lower[from, to) with hash `hash`; 0 where there is none.
+ * The node of an incarnation whose name is key.lower[from, to) with hash `hash`; 0 where there is none.
  *
  * These are plain reads. `enterImage` has put them all behind the thread's epoch, and each of them finds its block through
  * the reference that the read before it returned, which keeps their order on every processor that Node runs on.
@@ -98,7 +103,7 @@ export function findNode(
   view: ImageView,
   incarnation: number,
   hash: number,
-  lower: Uint8Array,
+  key: NameKey,
   from: number,
   to: number,
 ): number {
@@ -112,29 +117,41 @@ export function findNode(
     const at = base + slot * 2;
     const node = view.words[at + 1]!;
     if (node === 0) return 0;
-    if (view.words[at] === mixed && node > 0 && isNode(view, node, incarnation, lower, from, to)) return node;
+    if (view.words[at] === mixed && node > 0 && isNode(view, node, incarnation, key, from, to)) return node;
     slot = (slot + 1) & (SEGMENT_SLOTS - 1);
   }
 }
 
-function isNode(
-  view: ImageView,
-  node: number,
-  incarnation: number,
-  lower: Uint8Array,
-  from: number,
-  to: number,
-): boolean {
+function isNode(view: ImageView, node: number, incarnation: number, key: NameKey, from: number, to: number): boolean {
   if (node >= view.limit) refreshView(view);
-  const { words, bytes } = view;
+  const { words } = view;
   const at = node * UNIT_WORDS;
   const length = to - from;
   if (words[at + NODE.INCARNATION] !== incarnation || (words[at + NODE.META]! & 0xff) !== length) return false;
-  const name = node * UNIT_BYTES + NODE.NAME_BYTE;
-  for (let index = 0; index < length; index++) {
-    if (bytes[name + index] !== lower[from + index]) return false;
+  return sameBytes(view.data, node * UNIT_BYTES + NODE.NAME_BYTE, key.data, from, length);
+}
+
+/** Whether `length` bytes at `at` of one memory are those at `from` of another. */
+export function sameBytes(data: DataView, at: number, other: DataView, from: number, length: number): boolean {
+  if (length < 4) {
+    for (let index = 0; index < length; index++) {
+      if (data.getUint8(at + index) !== other.getUint8(from + index)) return false;
+    }
+    return true;
   }
-  return true;
+  // The last word may overlap the one before: there is no rest to take byte by byte.
+  const last = length - 4;
+  for (let index = 0; index < last; index += 4) {
+    if (data.getInt32(at + index, true) !== other.getInt32(from + index, true)) return false;
+  }
+  return data.getInt32(at + last, true) === other.getInt32(from + last, true);
+}
+
+/** Copies `length` bytes, four at least, at `from` of one memory to `to` of another. */
+export function copyBytes(target: DataView, to: number, source: DataView, from: number, length: number): void {
+  const last = length - 4;
+  for (let index = 0; index < last; index += 4) target.setInt32(to + index, source.getInt32(from + index, true), true);
+  target.setInt32(to + last, source.getInt32(from + last, true), true);
 }
 
 /** On x64 no read moves ahead of another; elsewhere an atomic store keeps those before it from moving behind it. */

@@ -86,7 +86,7 @@ export function createZone(writer: ImageWriter, key: NameKey): ZoneHandle {
 
 /** Lets a zone answer, in place of its former incarnation if it had one: one store. */
 export function activateZone(writer: ImageWriter, zone: ZoneHandle, key: NameKey): void {
-  let entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+  let entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key, 0, key.length);
   if (entry === 0) {
     countZone(writer, key.labels, 1);
     entry = createNode(writer, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
@@ -105,7 +105,7 @@ export function discardZone(writer: ImageWriter, zone: ZoneHandle): void {
 
 /** Ends a zone: one store, then its memory follows. Returns false where there is no such zone. */
 export function deleteZone(writer: ImageWriter, key: NameKey): boolean {
-  const entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+  const entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key, 0, key.length);
   if (entry === 0) return false;
   const at = entry * UNIT_WORDS + NODE.RRSETS;
   const body = writer.view.words[at]!;
@@ -142,7 +142,7 @@ export function endChange(writer: ImageWriter, zone: ZoneHandle): void {
 
 /** The node of a name at or below the apex; 0 where there is none. */
 export function nodeOf(writer: ImageWriter, zone: ZoneHandle, key: NameKey): number {
-  return findNode(writer.view, zone.incarnation, key.hashes[0]!, key.lower, 0, key.length - zone.length);
+  return findNode(writer.view, zone.incarnation, key.hashes[0]!, key, 0, key.length - zone.length);
 }
 
 /** The node of a name at or below the apex, made where it is missing, with the empty non-terminals above it. */
@@ -156,7 +156,7 @@ export function ensureNode(writer: ImageWriter, zone: ZoneHandle, key: NameKey):
   let child = 0;
   for (let label = 1; label <= depth; label++) {
     const from = key.offsets[label]!;
-    let parent = findNode(writer.view, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
+    let parent = findNode(writer.view, zone.incarnation, key.hashes[label]!, key, from, apexAt);
     const existed = parent !== 0;
     if (!existed) parent = createNode(writer, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
     const at = parent * UNIT_WORDS;
@@ -262,7 +262,7 @@ function removeEmptyNodes(writer: ImageWriter, zone: ZoneHandle, key: NameKey): 
   const depth = key.labels - zone.labels;
   for (let label = 0; label < depth; label++) {
     const from = key.offsets[label]!;
-    const node = findNode(writer.view, zone.incarnation, key.hashes[label]!, key.lower, from, apexAt);
+    const node = findNode(writer.view, zone.incarnation, key.hashes[label]!, key, from, apexAt);
     const at = node * UNIT_WORDS;
     if (writer.view.words[at + NODE.RRSETS] !== 0 || writer.view.words[at + NODE.CHILDREN] !== 0) return;
     // Parents after children, as ensureNode has it the other way round.
@@ -270,7 +270,7 @@ function removeEmptyNodes(writer: ImageWriter, zone: ZoneHandle, key: NameKey): 
     retire(writer.retired, writer.view.control, node, nodeUnits(apexAt - from));
     writer.view.control[CONTROL.NAMES]! -= 1;
     const above = key.offsets[label + 1]!;
-    const parent = findNode(writer.view, zone.incarnation, key.hashes[label + 1]!, key.lower, above, apexAt);
+    const parent = findNode(writer.view, zone.incarnation, key.hashes[label + 1]!, key, above, apexAt);
     writer.view.words[parent * UNIT_WORDS + NODE.CHILDREN]! -= 1;
     if (isAsterisk(key, label)) setFlag(writer, parent, NODE_FLAG.WILDCARD_BELOW, false);
   }
