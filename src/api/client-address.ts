@@ -1,0 +1,42 @@
+/** Where a request comes from, behind proxies that the operator trusts. */
+import { type Cidr, cidrFromText, ipFromText, ipToText } from "../base/ip.ts";
+
+const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/** One spelling of an address, an IPv4 one that came over an IPv6 socket as IPv4. Undefined: it is none. */
+export function plainAddress(text: string): string | undefined {
+  const bytes = ipFromText(text);
+  if (bytes === undefined) return undefined;
+  const isMapped = bytes.length === 16 && MAPPED_PREFIX.every((byte, index) => bytes[index] === byte);
+  return ipToText(isMapped ? bytes.slice(12) : bytes);
+}
+
+/**
+ * The address of the client: the peer's, unless that is a trusted proxy; then the last entry of X-Forwarded-For that is
+ * not one. Entries to the left of it are what the client says of itself.
+ */
+export function clientAddress(
+  peer: string,
+  forwardedFor: string | readonly string[] | undefined,
+  trustedProxies: readonly string[],
+): string {
+  let address = plainAddress(peer) ?? peer;
+  const blocks = trustedProxies.map(cidrFromText).filter((block) => block !== undefined);
+  const entries = forwardedFor === undefined ? [] : [forwardedFor].flat().join(",").split(",");
+  while (blocks.some((block) => isInside(address, block))) {
+    const entry = plainAddress((entries.pop() ?? "").trim());
+    if (entry === undefined) break;
+    address = entry;
+  }
+  return address;
+}
+
+function isInside(text: string, block: Cidr): boolean {
+  const address = ipFromText(text);
+  if (address === undefined || address.length !== block.address.length) return false;
+  for (let bit = 0; bit < block.prefixBits; bit += 8) {
+    const mask = block.prefixBits - bit >= 8 ? 0xff : (0xff00 >> (block.prefixBits - bit)) & 0xff;
+    if ((((address[bit / 8] ?? 0) ^ (block.address[bit / 8] ?? 0)) & mask) !== 0) return false;
+  }
+  return true;
+}

@@ -1,0 +1,49 @@
+/** Every limit of the API's listener, named once. */
+
+/** Open connections; a client beyond is closed at once. */
+export const CONNECTIONS_MAX = 2_048;
+/** Open connections from one address, so that one client cannot take all. */
+export const CONNECTIONS_PER_ADDRESS_MAX = 512;
+/** Requests under way together; one beyond is told to come again. */
+export const REQUESTS_MAX = 1_024;
+export const HANDSHAKE_MS = 10_000;
+export const HEADERS_MS = 15_000;
+/** From the first byte of a request to the last byte of its body. */
+export const REQUEST_MS = 120_000;
+/** Without a byte in either direction. */
+export const IDLE_MS = 60_000;
+export const KEEP_ALIVE_MS = 30_000;
+export const CONNECTIONS_CHECK_MS = 2_000;
+export const HEADER_BYTES = 16_384;
+
+/** Requests that one HTTP/2 connection may have under way. */
+export const STREAMS_MAX = 64;
+/** What one HTTP/2 connection may hold in memory, megabytes. */
+export const SESSION_MEMORY_MB = 4;
+/** Streams that a client may open and reset at once, and a second after that (CVE-2023-44487). */
+export const STREAM_RESET_BURST = 256;
+export const STREAM_RESETS_PER_SECOND = 32;
+
+export const BODY_BYTES_DEFAULT = 2 ** 20;
+/** All bodies that are being taken in, together. */
+export const BODIES_BYTES_MAX = 192 * 2 ** 20;
+
+export const PATH_PARAMETER_LENGTH_MAX = 512;
+export const QUERY_LENGTH_MAX = 8_192;
+export const QUERY_PARAMETERS_MAX = 32;
+export const CURSOR_LENGTH_MAX = 4_096;
+
+/** A minute's requests of one address in each class; the config document "rate-limits" has others. */
+export const RATE_TABLE_MAX = 65_536;
+
+/** How often the certificate's files are looked at. */
+export const CERTIFICATE_CHECK_MS = 5_000;
+export const CERTIFICATE_FILE_BYTES_MAX = 2 ** 20;
+export const SELF_MADE_DAYS = 397;
+export const SELF_MADE_RENEW_DAYS = 30;
+
+/** From the call of close to the end of the last connection. */
+export const CLOSE_MS = 3_000;
+
+/** A piece of a streamed list. */
+export const STREAM_CHUNK_CHARACTERS = 65_536;

@@ -1,0 +1,266 @@
+/** The REST API's server: from a table of routes to answers over TLS. Nothing here knows a resource. */
+import { randomBytes } from "node:crypto";
+import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import fastify, { type FastifyInstance } from "fastify";
+import { OperatorError } from "../base/errors.ts";
+import type { CommandContext } from "../commands/run.ts";
+import { Refusal } from "../model/refusal.ts";
+import { type Authenticate, takeToken } from "./admission.ts";
+import { type CertificateSource, loadIdentity, watchIdentity } from "./certificate.ts";
+import { crossOrigin } from "./cross-origin.ts";
+import * as limits from "./limits.ts";
+import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits } from "./listener.ts";
+import { problemOf } from "./problem.ts";
+import { createRateLimiter, type RateClass, rateKey } from "./rate-limiter.ts";
+import type { Route } from "./route.ts";
+import { addressOf, type Counter, type Request, type Response, rowHandlers, sendProblem } from "./serve.ts";
+
+export const API_PREFIX = "/api/v1";
+
+/** The answers outside /api/v1 that need no token and count for no limit. */
+export type ProbePath = "/healthz" | "/readyz" | "/metrics";
+export type ProbeAnswer = { readonly status: number; readonly contentType: string; readonly body: string };
+
+/** What became of a request. `route` is a path of the table, or "none"; so the values are few. */
+export type Observation = {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly seconds: number;
+};
+
+export type ApiServerOptions = {
+  readonly context: CommandContext;
+  readonly routes: readonly Route[];
+  readonly authenticate: Authenticate;
+  /** Port 0: any that is free. */
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly certificate: CertificateSource;
+  /** Requests a minute of one address, asked anew at every request. */
+  readonly rateLimit: (rateClass: RateClass) => number;
+  /** CIDR blocks. */
+  readonly trustedProxies?: readonly string[];
+  readonly allowedOrigins?: readonly string[];
+  readonly probe?: (path: ProbePath) => ProbeAnswer | Promise<ProbeAnswer>;
+  readonly observe?: (observation: Observation) => void;
+  /** Adds what is not a row: the documentation's pages. */
+  readonly extend?: (app: ApiInstance) => void | Promise<void>;
+  readonly bounds?: Partial<ListenerLimits>;
+};
+
+export type ApiInstance = FastifyInstance<Http2SecureServer, Http2ServerRequest, Http2ServerResponse>;
+
+export type ApiServer = AsyncDisposable & {
+  readonly host: string;
+  readonly port: number;
+  /** "https://host:port", without a path. */
+  readonly url: string;
+  readonly openConnections: () => number;
+  readonly refusedConnections: () => number;
+  readonly requestsUnderWay: () => number;
+  /** Looks at the certificate's files at once. */
+  readonly reloadCertificate: () => void;
+  /** Takes nothing new, lets what is under way end, and cuts it after CLOSE_MS. */
+  readonly close: () => Promise<void>;
+};
+
+/** Resolves once it listens. Throws OperatorError where the certificate or the address cannot be used. */
+export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
+  const { context, listen } = options;
+  const identity = loadIdentity(options.certificate, context.now());
+  const counter: Counter = {
+    door: {
+      context,
+      authenticate: options.authenticate,
+      limiter: createRateLimiter(options.rateLimit, () => performance.now()),
+    },
+    budget: { usedBytes: 0 },
+    trustedProxies: options.trustedProxies ?? [],
+  };
+  let listener: Listener | undefined;
+  const app = createApp((handler) => {
+    listener = createListener(identity, handler, { ...LISTENER_LIMITS, ...options.bounds });
+    return listener.server;
+  }, counter);
+  const underWay = countRequests(app, options.observe);
+  const origins = options.allowedOrigins ?? [];
+  app.addHook("onRequest", async (request, response) => {
+    void response.headers(crossOrigin(origins, request.method, request.headers).headers);
+  });
+  addRows(app, counter, options.routes);
+  addProbes(app, options.probe);
+  addNotFound(app, counter, options.routes, origins);
+  await options.extend?.(app);
+  await listenAt(app, listen);
+  if (listener === undefined) throw new Error("the app made no server");
+  const { server, retire, cut, openConnections, refusedConnections } = listener;
+  const watch = watchIdentity(
+    options.certificate,
+    identity,
+    (next) => server.setSecureContext({ ...next, minVersion: "TLSv1.2" }),
+    context,
+  );
+  const address = server.address();
+  const port = typeof address === "object" && address !== null ? address.port : listen.port;
+  let closing: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    watch.stop();
+    const closed = app.close();
+    retire();
+    const deadline = performance.now() + limits.CLOSE_MS;
+    while (underWay() > 0 && performance.now() < deadline) await sleep(10);
+    cut();
+    await closed;
+  };
+  const closeOnce = () => (closing ??= close());
+  return {
+    host: listen.host,
+    port,
+    url: `https://${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${port}`,
+    openConnections,
+    refusedConnections,
+    requestsUnderWay: underWay,
+    reloadCertificate: watch.reload,
+    close: closeOnce,
+    [Symbol.asyncDispose]: closeOnce,
+  };
+}
+
+type ServerFactory = (
+  handler: (request: Http2ServerRequest, response: Http2ServerResponse) => void,
+) => Http2SecureServer;
+
+function createApp(serverFactory: ServerFactory, counter: Counter): ApiInstance {
+  const app: ApiInstance = fastify({
+    http2: true,
+    https: {},
+    serverFactory,
+    logger: false,
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    forceCloseConnections: false,
+    genReqId: (request) => requestId(request.headers["x-request-id"]),
+    frameworkErrors: (error, request, response) => {
+      setCommonHeaders(request, response);
+      sendProblem(counter, error, request, response);
+    },
+    clientErrorHandler: answerBrokenRequest,
+    routerOptions: {
+      maxParamLength: limits.PATH_PARAMETER_LENGTH_MAX,
+      querystringParser: () => ({}),
+    },
+  });
+  // Bodies are read by the handler of the route, which knows its limit and its media types.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  app.addHook("onRequest", async (request, response) => setCommonHeaders(request, response));
+  app.setErrorHandler((error, request, response) => sendProblem(counter, error, request, response));
+  return app;
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
+
+/** The client's id where it is harmless in a header and in a log, else one of ours. */
+function requestId(given: string | readonly string[] | undefined): string {
+  return typeof given === "string" && REQUEST_ID.test(given) ? given : randomBytes(12).toString("base64url");
+}
+
+function setCommonHeaders(request: Request, response: Response): void {
+  void response.headers({
+    "x-request-id": request.id,
+    "cache-control": "no-store",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+  });
+}
+
+/** What is no HTTP gets one answer in plain bytes, and the connection ends. */
+function answerBrokenRequest(error: Error & { readonly code?: string }, socket: Socket): void {
+  if (socket.destroyed || !socket.writable) return void socket.destroy();
+  const [status, reason] =
+    error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+      ? [408, "Request Timeout"]
+      : error.code === "HPE_HEADER_OVERFLOW"
+        ? [431, "Request Header Fields Too Large"]
+        : [400, "Bad Request"];
+  const { document } = problemOf(new Refusal("invalid_request", "the request is no HTTP that this server takes"));
+  const body = JSON.stringify({ ...document, status, title: reason });
+  const head = `HTTP/1.1 ${status} ${reason}\r\nConnection: close\r\nContent-Type: application/problem+json\r\n`;
+  socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+}
+
+/** Counts what is under way, refuses what is too much, and reports what became of each. */
+function countRequests(app: ApiInstance, observe: ApiServerOptions["observe"]): () => number {
+  let underWay = 0;
+  app.addHook("onRequest", async (_request, response) => {
+    underWay++;
+    response.raw.once("close", () => {
+      underWay--;
+    });
+    if (underWay > limits.REQUESTS_MAX) {
+      throw new Refusal("not_ready", "too many requests are under way", [], { retry_after: 1 });
+    }
+  });
+  if (observe !== undefined) {
+    app.addHook("onResponse", async (request, response) => {
+      const route = request.routeOptions.url ?? "none";
+      observe({ method: request.method, route, status: response.statusCode, seconds: response.elapsedTime / 1000 });
+    });
+  }
+  return () => underWay;
+}
+
+function addRows(app: ApiInstance, counter: Counter, rows: readonly Route[]): void {
+  for (const row of rows) {
+    const { onRequest, handler } = rowHandlers(counter, row);
+    app.route({ method: row.method, url: API_PREFIX + row.path, onRequest, handler });
+  }
+}
+
+function addProbes(app: ApiInstance, probe: ApiServerOptions["probe"]): void {
+  if (probe === undefined) return;
+  for (const path of ["/healthz", "/readyz", "/metrics"] as const) {
+    app.get(path, async (_request, response) => {
+      const { status, contentType, body } = await probe(path);
+      return response.code(status).header("content-type", contentType).send(body);
+    });
+  }
+}
+
+function addNotFound(app: ApiInstance, counter: Counter, rows: readonly Route[], origins: readonly string[]): void {
+  const patterns = rows.map(({ method, path }) => ({ method, pattern: patternOf(API_PREFIX + path) }));
+  app.setNotFoundHandler((request, response) => {
+    try {
+      takeToken(counter.door.limiter, "read", rateKey(addressOf(counter, request)));
+      if (crossOrigin(origins, request.method, request.headers).isPreflight) return void response.code(204).send();
+      const path = (request.raw.url ?? "").split("?", 1)[0] ?? "";
+      const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+      if (methods.length === 0) throw new Refusal("not_found", "there is nothing at this path");
+      const allow = [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort().join(", ");
+      throw new Refusal("method_not_allowed", `this path takes ${allow}`, [], { allow });
+    } catch (error) {
+      sendProblem(counter, error, request, response);
+    }
+  });
+}
+
+/** A path of the table as a pattern of whole paths: a parameter is anything up to the next slash. */
+function patternOf(path: string): RegExp {
+  const parts = path.split("/").map((part) => (part.startsWith(":") ? "[^/]+" : RegExp.escape(part)));
+  return new RegExp(`^${parts.join("/")}$`);
+}
+
+async function listenAt(app: ApiInstance, { host, port }: ApiServerOptions["listen"]): Promise<void> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    await app.close();
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (code === "" || code.startsWith("FST_")) throw error;
+    throw new OperatorError(`cannot listen for the API on ${host} port ${port}: ${code}`);
+  }
+}
