@@ -20,8 +20,14 @@ export const SERVICE_ACCOUNT_YEARS_MAX = 10;
 export const COMMENT_CHARACTERS_MAX = 1_000;
 
 /** Settings of single sign-on. */
-export const IDP_TEXT_CHARACTERS_MAX = 1_000;
-export const IDP_ENTRIES_MAX = 100;
+export const IDP_TEXT_CHARACTERS_MAX = 500;
+export const IDP_ENTRIES_MAX = 50;
+export const IDP_CLAIM_VALUE_CHARACTERS_MAX = 128;
+/** Of each request to the identity provider. */
+export const IDP_TIMEOUT_SECONDS = 10;
+export const IDP_ANSWER_BYTES_MAX = 2 ** 20;
+/** From the redirect to the provider until the browser is back. */
+export const IDP_SIGN_IN_SECONDS = 600;
 
 /** Names, zones, records. Text of a name: 255 bytes of wire form, each of them written as `\DDD` at worst. */
 export const NAME_TEXT_MAX = 1016;
