@@ -1,0 +1,92 @@
+/**
+ * Natural keys as bytes: comparing the bytes is comparing the keys, names in DNSSEC's canonical order (RFC 4034 section
+ * 6.1), and the bytes of leading parts are a prefix of the whole. A key is one byte for its kind and then its parts.
+ *
+ * A part that is a name is its labels from the root leftwards, in lower case, each ended by 0x00, and one more 0x00 at
+ * the end of the name, so that `corp.` is no prefix of `sub.corp.`. Any other part is its UTF-8 bytes, ended by 0x00.
+ * Inside a label or a text 0x00 is written 01 01 and 0x01 is written 01 02, which keeps the order.
+ */
+import { LOWER, nameFromText, ROOT_NAME } from "../dns/name.ts";
+import type { Kind, NaturalKey } from "./objects.ts";
+
+/** What LMDB takes with pages of 4,096 bytes. */
+export const KEY_BYTES_MAX = 1978;
+/** What the store puts before a natural key (its table, an id or a stamp) stays below this. */
+const KEY_BYTES_RESERVED = 200;
+
+/** One byte a kind; a number is never used again for another kind. */
+export const KIND_BYTES = {
+  zone: 1,
+  record: 2,
+  override: 3,
+  user: 4,
+  session: 5,
+  "service-account": 6,
+  "tsig-key": 7,
+  "subnet-mapping": 8,
+  config: 9,
+} as const satisfies Record<Kind, number>;
+
+/** Which parts of a kind's key are names; `relative` is relative to the zone, "@" at its apex. */
+type Part = "name" | "relative" | "text";
+const PARTS: { readonly [K in Kind]: readonly Part[] } = {
+  zone: ["name"],
+  record: ["name", "relative", "text"],
+  override: ["name", "text"],
+  user: ["text"],
+  session: ["text"],
+  "service-account": ["text"],
+  "tsig-key": ["name"],
+  "subnet-mapping": ["text"],
+  config: ["text"],
+};
+
+/** A key that cannot be written: too long, or a name that is none. Rules of the model refuse both before. */
+export class KeyError extends Error {
+  override readonly name = "KeyError";
+}
+
+/** The bytes of a natural key, or of its leading parts. Throws KeyError. */
+export function keyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
+  const kinds = PARTS[kind];
+  if (parts.length > kinds.length)
+    throw new KeyError(`a key of ${kind} has ${kinds.length} parts, not ${parts.length}`);
+  const bytes: number[] = [KIND_BYTES[kind]];
+  for (const [index, part] of parts.entries()) putPart(bytes, kinds[index] ?? "text", part);
+  if (bytes.length > KEY_BYTES_MAX - KEY_BYTES_RESERVED) throw new KeyError(`the key of this ${kind} is too long`);
+  return Uint8Array.from(bytes);
+}
+
+/** The key as a short text for maps; equal for equal keys and for nothing else. */
+export function keyText(kind: Kind, parts: NaturalKey): string {
+  return `${kind}\0${parts.join("\0")}`;
+}
+
+function putPart(bytes: number[], kind: Part, text: string): void {
+  if (kind === "text") {
+    putEscaped(bytes, Buffer.from(text), 0, Infinity);
+    return;
+  }
+  const wire = kind === "relative" && text === "@" ? ROOT_NAME : wireName(text, kind);
+  const labels: number[] = [];
+  for (let at = 0; wire[at] !== 0; at += wire[at]! + 1) labels.push(at);
+  for (const at of labels.reverse()) putEscaped(bytes, wire, at + 1, at + 1 + wire[at]!);
+  bytes.push(0);
+}
+
+function wireName(text: string, kind: Part): Uint8Array {
+  const result = nameFromText(text, kind === "relative" ? ROOT_NAME : undefined);
+  if (result.kind === "error") throw new KeyError(`${JSON.stringify(text)}: ${result.reason}`);
+  return result.name;
+}
+
+function putEscaped(bytes: number[], source: Uint8Array, start: number, end: number): void {
+  const stop = Math.min(end, source.length);
+  const isLabel = end !== Infinity;
+  for (let at = start; at < stop; at++) {
+    const byte = isLabel ? LOWER[source[at]!]! : source[at]!;
+    if (byte > 1) bytes.push(byte);
+    else bytes.push(1, byte + 1);
+  }
+  bytes.push(0);
+}

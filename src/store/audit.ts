@@ -1,0 +1,125 @@
+/**
+ * The audit log of a store. An entry lies under its time, so that the newest are the last; beside it its sequence leads
+ * to it. Sequences belong to the instance of the store and have no gaps.
+ */
+import { hash } from "node:crypto";
+import { type Database, TABLE } from "./database.ts";
+import { textKey } from "./objects.ts";
+import type { AuditEntry, AuditFilter, AuditInput } from "./store.ts";
+import { momentBytes } from "./tombstones.ts";
+
+/** A body before or after that is longer is entered as its hash and size. */
+export const AUDIT_BODY_BYTES_MAX = 65_536;
+/** Entries looked at for one page; a filter that matches few gives short pages and a cursor to go on with. */
+export const AUDIT_SCAN_MAX = 5_000;
+
+const SEQUENCE_BYTES = 6;
+
+function sequenceBytes(sequence: number): Uint8Array {
+  const bytes = Buffer.alloc(SEQUENCE_BYTES);
+  bytes.writeUIntBE(sequence, 0, SEQUENCE_BYTES);
+  return bytes;
+}
+
+export function auditKey(timeMs: number, instanceId: string, sequence: number): Uint8Array {
+  return Buffer.concat([momentBytes(timeMs), textKey(instanceId), sequenceBytes(sequence)]);
+}
+
+export function auditSequenceKey(instanceId: string, sequence: number): Uint8Array {
+  return Buffer.concat([textKey(instanceId), sequenceBytes(sequence)]);
+}
+
+/** The entry as it will be stored. */
+export function makeAuditEntry(
+  input: AuditInput,
+  { instanceId, sequence, timeMs, nodeId }: { instanceId: string; sequence: number; timeMs: number; nodeId: string },
+): AuditEntry {
+  const { before, after, ...rest } = input;
+  return {
+    id: `${instanceId}-${sequence}`,
+    time: new Date(timeMs).toISOString(),
+    node_id: nodeId,
+    ...rest,
+    ...(before !== undefined && { before: bounded(before) }),
+    ...(after !== undefined && { after: bounded(after) }),
+  };
+}
+
+function bounded(body: unknown): unknown {
+  const text = JSON.stringify(body);
+  const bytes = Buffer.byteLength(text);
+  return bytes <= AUDIT_BODY_BYTES_MAX ? body : { sha256: hash("sha256", text), bytes };
+}
+
+export function putAuditEntry(
+  database: Database,
+  entry: AuditEntry,
+  at: { readonly instanceId: string; readonly sequence: number; readonly timeMs: number },
+): void {
+  const key = auditKey(at.timeMs, at.instanceId, at.sequence);
+  database.put(TABLE.AUDIT, key, JSON.stringify(entry));
+  database.put(
+    TABLE.AUDIT_SEQUENCE,
+    auditSequenceKey(at.instanceId, at.sequence),
+    Buffer.from(key).toString("base64url"),
+  );
+}
+
+const FIELDS = ["user_id", "user_name", "resource", "resource_id", "action"] as const;
+
+function matches(text: string, entry: () => AuditEntry, filter: AuditFilter): boolean {
+  for (const field of FIELDS) {
+    const wanted = filter[field];
+    if (wanted === undefined) continue;
+    // Parsing costs more than looking for the words first.
+    if (!text.includes(JSON.stringify(wanted)) || entry()[field] !== wanted) return false;
+  }
+  return true;
+}
+
+/**
+ * Newest first. A cursor that is none gives the page that begins where its bytes would lie. Never looks at more than
+ * AUDIT_SCAN_MAX entries: a page may be short, or empty, and still have a cursor.
+ */
+export function readAuditPage(
+  database: Database,
+  filter: AuditFilter,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string },
+): { readonly entries: readonly AuditEntry[]; readonly cursor: string | undefined } {
+  const entries: AuditEntry[] = [];
+  let after = cursor === undefined ? newestKey(filter) : earlier(Buffer.from(cursor, "base64url"), newestKey(filter));
+  let scanned = 0;
+  while (scanned < AUDIT_SCAN_MAX) {
+    const chunk = Math.min(AUDIT_SCAN_MAX - scanned, Math.max(CHUNK_MIN, limit - entries.length));
+    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: chunk, reverse: true, ...(after && { after }) });
+    for (const { key, value } of rows) {
+      if (filter.fromMs !== undefined && timeOf(key) < filter.fromMs) return { entries, cursor: undefined };
+      scanned++;
+      after = key;
+      let parsed: AuditEntry | undefined;
+      const entry = () => {
+        parsed ??= JSON.parse(value) as AuditEntry;
+        return parsed;
+      };
+      if (!matches(value, entry, filter)) continue;
+      entries.push(entry());
+      if (entries.length >= limit) return { entries, cursor: Buffer.from(key).toString("base64url") };
+    }
+    if (rows.length < chunk) return { entries, cursor: undefined };
+  }
+  return { entries, cursor: after && Buffer.from(after).toString("base64url") };
+}
+const NOTHING = new Uint8Array();
+const CHUNK_MIN = 200;
+
+function timeOf(key: Uint8Array): number {
+  return Buffer.from(key).readUIntBE(0, 6);
+}
+
+function newestKey({ toMs }: AuditFilter): Uint8Array | undefined {
+  return toMs === undefined ? undefined : momentBytes(Math.min(Math.max(Math.ceil(toMs), 0), 2 ** 48 - 1));
+}
+
+function earlier(left: Uint8Array, right: Uint8Array | undefined): Uint8Array {
+  return right === undefined || Buffer.compare(left, right) < 0 ? left : right;
+}

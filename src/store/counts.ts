@@ -1,0 +1,105 @@
+/**
+ * How many objects are alive, kept as counters. The records of a zone are counted under the zone's life, so that raising
+ * its floor leaves the old count behind. Beside that count lies a digest of the versions: an exclusive or of their
+ * hashes, equal for equal sets whatever their order.
+ */
+import type { Kind } from "../model/objects.ts";
+import { type Database, TABLE } from "./database.ts";
+import { textKey } from "./objects.ts";
+import type { Stamp } from "./store.ts";
+
+export type Tally = { readonly count: number; readonly digest: string };
+const EMPTY: Tally = { count: 0, digest: "0000000000000000" };
+
+export type Counts = {
+  readonly ofKind: (kind: Kind) => number;
+  readonly ofZone: (zone: string, life: Stamp) => Tally;
+};
+
+export type CountChanges = Counts & {
+  readonly addToKind: (kind: Kind, difference: number) => void;
+  /** `version` is what comes to or leaves the set of versions: it is its own opposite. */
+  readonly addToZone: (zone: string, life: Stamp, difference: number, version: string | undefined) => void;
+  /** Writes what has changed. */
+  readonly save: () => void;
+};
+
+function kindKey(kind: Kind): Uint8Array {
+  return textKey("kind", kind);
+}
+
+function zoneKey(zone: string, life: Stamp): Uint8Array {
+  return textKey("zone", zone, life);
+}
+
+function readTally(database: Database, key: Uint8Array): Tally {
+  const text = database.get(TABLE.COUNT, key);
+  return text === undefined ? EMPTY : JSON.parse(text);
+}
+
+export function readCounts(database: Database): Counts {
+  return {
+    ofKind: (kind) => readTally(database, kindKey(kind)).count,
+    ofZone: (zone, life) => readTally(database, zoneKey(zone, life)),
+  };
+}
+
+/** Counters of one transaction: held in memory until `save`. */
+export function changeCounts(database: Database): CountChanges {
+  const changed = new Map<string, { readonly key: Uint8Array; tally: Tally }>();
+  const entry = (key: Uint8Array) => {
+    const name = Buffer.from(key).toString("latin1");
+    let found = changed.get(name);
+    if (found === undefined) {
+      found = { key, tally: readTally(database, key) };
+      changed.set(name, found);
+    }
+    return found;
+  };
+  return {
+    ofKind: (kind) => entry(kindKey(kind)).tally.count,
+    ofZone: (zone, life) => entry(zoneKey(zone, life)).tally,
+    addToKind: (kind, difference) => {
+      if (difference === 0) return;
+      const found = entry(kindKey(kind));
+      found.tally = { ...found.tally, count: found.tally.count + difference };
+    },
+    addToZone: (zone, life, difference, version) => {
+      const found = entry(zoneKey(zone, life));
+      const { count, digest } = found.tally;
+      found.tally = {
+        count: count + difference,
+        digest: version === undefined ? digest : exclusiveOr(digest, hash64(version)),
+      };
+    },
+    save: () => {
+      for (const { key, tally } of changed.values()) database.put(TABLE.COUNT, key, JSON.stringify(tally));
+    },
+  };
+}
+
+function exclusiveOr(left: string, right: string): string {
+  const halves = [0, 8].map((at) => {
+    const half = Number.parseInt(left.slice(at, at + 8), 16) ^ Number.parseInt(right.slice(at, at + 8), 16);
+    return (half >>> 0).toString(16).padStart(8, "0");
+  });
+  return halves.join("");
+}
+
+/** Two lanes of FNV-1a with a final mix; guards against accidents, not against an attacker. */
+function hash64(text: string): string {
+  let low = 0x811c9dc5;
+  let high = 0x1b873593;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    low = Math.imul(low ^ code, 0x01000193);
+    high = Math.imul(high ^ (code + index), 0x5bd1e995);
+    high ^= high >>> 15;
+  }
+  return [low, high].map((half) => (mix(half) >>> 0).toString(16).padStart(8, "0")).join("");
+}
+
+function mix(half: number): number {
+  const mixed = Math.imul(half ^ (half >>> 16), 0x85ebca6b);
+  return mixed ^ (mixed >>> 13);
+}

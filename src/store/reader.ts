@@ -1,0 +1,114 @@
+/** What the store shows: alive objects with what hides them, in the order of keys. */
+
+import { keyBytes } from "../model/keys.ts";
+import type { Bodies, Kind, NaturalKey } from "../model/objects.ts";
+import type { Counts } from "./counts.ts";
+import { type Database, TABLE } from "./database.ts";
+import { homeOfId } from "./effective.ts";
+import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { idKey, readId, readObject } from "./objects.ts";
+import type { Seal } from "./seal.ts";
+import { LIST_PAGE_MAX, type ListOptions, type Stored, type StoreReader } from "./store.ts";
+import type { ZoneRow } from "./zone-row.ts";
+
+export type ZoneLookup = (zone: string) => ZoneRow;
+
+export type ReaderParts = {
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly counts: Counts;
+  readonly zoneRow: ZoneLookup;
+};
+
+/** Whether a version of that kind and key is alive: no tombstone, in the zone's present life, not moved elsewhere. */
+export function isAlive(kind: Kind, { key, envelope, hidden }: StoredEnvelope, zoneRow: ZoneLookup): boolean {
+  if (envelope.content.kind !== "body" || hidden?.by === "id") return false;
+  if (kind !== "zone" && kind !== "record") return true;
+  const row = zoneRow(key[0] ?? "");
+  return row.alive && row.floor === envelope.life;
+}
+
+/** The object as others see it, its secrets opened. Undefined for a tombstone. */
+export function storedOf<K extends Kind>(kind: K, object: StoredEnvelope, seal: Seal): Stored<K> | undefined {
+  const { key, envelope, sealed, hidden } = object;
+  if (envelope.content.kind !== "body") return undefined;
+  const body = envelope.content.body;
+  return {
+    kind,
+    key,
+    stamp: envelope.stamp,
+    born: envelope.born,
+    // The store wrote it as a body of this kind.
+    body: (sealed ? seal.open(kind, key, body) : body) as Bodies[K],
+    ...(hidden?.by === "name" && { shadowedBy: hidden.rival }),
+  };
+}
+
+export function makeReader({ database, seal, counts, zoneRow }: ReaderParts): StoreReader {
+  const show = <K extends Kind>(kind: K, object: StoredEnvelope | undefined, lookup: ZoneLookup) =>
+    object !== undefined && isAlive(kind, object, lookup) ? storedOf(kind, object, seal) : undefined;
+  const get = <K extends Kind>(kind: K, key: NaturalKey) => show(kind, readObject(database, kind, key), zoneRow);
+  return {
+    get,
+    byId: (kind, id) => {
+      const rows = readId(database, kind, id);
+      const home = homeOfId(rows);
+      const row = rows.find(({ key }) => key === home);
+      const found = row === undefined ? undefined : get(kind, row.naturalKey);
+      if (found !== undefined) return found;
+      for (const { value } of database.range(TABLE.ALIAS, { prefix: idKey(kind, id), limit: ALIASES_READ })) {
+        const stored = get(kind, JSON.parse(value));
+        if (stored !== undefined) return stored;
+      }
+      return undefined;
+    },
+    list: (kind, options) => list(database, kind, options, zoneRow, show),
+    count: (kind, zone) => {
+      if (zone === undefined) return counts.ofKind(kind);
+      const row = zoneRow(zone);
+      return row.alive ? counts.ofZone(zone, row.floor).count : 0;
+    },
+    serialOf: (zone) => {
+      const row = zoneRow(zone);
+      return row.alive ? row.serial?.serial : undefined;
+    },
+    stateOf: (zone) => {
+      const row = zoneRow(zone);
+      return row.alive ? (row.activation?.state ?? "pending") : undefined;
+    },
+  };
+}
+const ALIASES_READ = 100;
+/** Rows read at once while looking for those that are alive. */
+const CHUNK_MIN = 64;
+
+function list<K extends Kind>(
+  database: Database,
+  kind: K,
+  options: ListOptions,
+  zoneRow: ZoneLookup,
+  show: (kind: K, object: StoredEnvelope, lookup: ZoneLookup) => Stored<K> | undefined,
+): readonly Stored<K>[] {
+  const limit = Math.min(options.limit, LIST_PAGE_MAX);
+  const prefix = keyBytes(kind, options.prefix ?? []);
+  const zones = new Map<string, ZoneRow>();
+  const lookup: ZoneLookup = (zone) => {
+    const known = zones.get(zone) ?? zoneRow(zone);
+    zones.set(zone, known);
+    return known;
+  };
+  const found: Stored<K>[] = [];
+  let after = options.after === undefined ? undefined : keyBytes(kind, options.after);
+  while (found.length < limit) {
+    const chunk = Math.max(limit - found.length, CHUNK_MIN);
+    const rows = database.range(TABLE.OBJECT, { prefix, limit: chunk, ...(after !== undefined && { after }) });
+    for (const { value } of rows) {
+      const stored = show(kind, unpackEnvelope(value), lookup);
+      if (stored !== undefined && found.length < limit) found.push(stored);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < chunk) break;
+    after = last.key;
+  }
+  return found;
+}

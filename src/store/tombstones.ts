@@ -1,0 +1,41 @@
+/**
+ * When a tombstone leaves: a moment worked out from its stamp alone, so that all nodes agree on it without a word. Those
+ * that are due are found by a list in the order of that moment.
+ */
+
+import { keyBytes } from "../model/keys.ts";
+import type { Kind } from "../model/objects.ts";
+import { type Database, TABLE } from "./database.ts";
+import type { StoredEnvelope } from "./envelope.ts";
+import { stampMs } from "./stamp.ts";
+import type { Stamp } from "./store.ts";
+
+const DAY_MS = 86_400_000;
+export const TOMBSTONE_DAYS = 30;
+
+/** Milliseconds since 1970: the first midnight UTC that lies 30 days or more behind the stamp. */
+export function collectionMs(stamp: Stamp): number {
+  return (Math.ceil(stampMs(stamp) / DAY_MS) + TOMBSTONE_DAYS) * DAY_MS;
+}
+
+const MOMENT_BYTES = 6;
+
+function listKey(kind: Kind, { key, envelope }: StoredEnvelope): Uint8Array {
+  const moment = momentBytes(collectionMs(envelope.stamp));
+  return Buffer.concat([moment, keyBytes(kind, key)]);
+}
+
+export function momentBytes(ms: number): Uint8Array {
+  const bytes = Buffer.alloc(MOMENT_BYTES);
+  bytes.writeUIntBE(ms, 0, MOMENT_BYTES);
+  return bytes;
+}
+
+export function enlistTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {
+  if (stored.envelope.content.kind !== "tombstone") return;
+  database.put(TABLE.TOMBSTONE, listKey(kind, stored), JSON.stringify({ kind, key: stored.key }));
+}
+
+export function strikeTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {
+  if (stored.envelope.content.kind === "tombstone") database.remove(TABLE.TOMBSTONE, listKey(kind, stored));
+}
