@@ -1,0 +1,55 @@
+/** The answer to a GET of a list of objects: complete and streamed, or one page. */
+import { type ScanOptions, scanPage, scanSlices } from "../../commands/scan.ts";
+import { keyBytes } from "../../model/keys.ts";
+import type { Kind, NaturalKey } from "../../model/objects.ts";
+import { Refusal } from "../../model/refusal.ts";
+import { LIST_PAGE_MAX, type Stored, type StoreReader } from "../../store/store.ts";
+import { keyOfCursor, pageOf, streamItems } from "../paging.ts";
+import type { Reply } from "../route.ts";
+
+export type ListInput<K extends Kind> = {
+  readonly kind: K;
+  /** Undefined: nothing can fit the filter. */
+  readonly scan: ScanOptions<K> | undefined;
+  readonly query: { readonly limit?: number; readonly cursor?: string };
+  readonly signal: AbortSignal;
+  readonly view: (stored: Stored<K>) => unknown;
+};
+
+/** The key that a cursor stands for, held against the list it is used on. Throws `invalid_request`. */
+function keyWithin(kind: Kind, prefix: NaturalKey | undefined, cursor: string | undefined): NaturalKey | undefined {
+  const key = keyOfCursor(cursor);
+  if (key === undefined) return undefined;
+  if ((prefix ?? []).every((part, index) => key[index] === part) && isKey(kind, key)) return key;
+  const detail = "is a cursor of another list";
+  throw new Refusal("invalid_request", `?cursor ${detail}`, [{ pointer: "?cursor", detail }]);
+}
+
+function isKey(kind: Kind, key: NaturalKey): boolean {
+  try {
+    keyBytes(kind, key);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function* viewsOf<K extends Kind>(
+  store: Pick<StoreReader, "list">,
+  input: ListInput<K>,
+): AsyncGenerator<unknown> {
+  if (input.scan === undefined) return;
+  for await (const slice of scanSlices(store, input.kind, { ...input.scan, signal: input.signal })) {
+    for (const stored of slice) yield input.view(stored);
+  }
+}
+
+/** Without limit and cursor the whole list, however long, in bounded memory; otherwise one page. */
+export async function listReply<K extends Kind>(store: Pick<StoreReader, "list">, input: ListInput<K>): Promise<Reply> {
+  const { kind, scan, query, signal, view } = input;
+  const after = keyWithin(kind, scan?.prefix, query.cursor);
+  if (query.limit === undefined && after === undefined) return streamItems(viewsOf(store, input));
+  if (scan === undefined) return { body: pageOf([], undefined) };
+  const { items, next } = await scanPage(store, kind, { ...scan, after, signal }, query.limit ?? LIST_PAGE_MAX);
+  return { body: pageOf(items.map(view), next) };
+}
