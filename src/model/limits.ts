@@ -26,6 +26,9 @@ export const IDP_CLAIM_VALUE_CHARACTERS_MAX = 128;
 /** Of each request to the identity provider. */
 export const IDP_TIMEOUT_SECONDS = 10;
 export const IDP_ANSWER_BYTES_MAX = 2 ** 20;
+export const IDP_RETURN_CHARACTERS_MAX = 1_000;
+/** Of one parameter that the provider sends the browser back with. */
+export const IDP_PARAMETER_CHARACTERS_MAX = 4_096;
 /** From the redirect to the provider until the browser is back. */
 export const IDP_SIGN_IN_SECONDS = 600;
 
@@ -86,3 +89,21 @@ export const FILE_NAME_MAX = 255;
 
 /** Ids of one bulk-delete, whatever the cap of the guardrails says. */
 export const BULK_IDS_MAX = 500_000;
+
+/** Documents of settings. */
+export const RATE_LIMIT_MAX = 10_000_000;
+export const BULK_DELETE_CAP_MAX = 100_000;
+export const NETWORKS_MAX = 1_000;
+export const NOTIFY_TARGETS_MAX = 100;
+export const NOTIFY_DEBOUNCE_SECONDS_MAX = 3_600;
+export const SAMPLE_RATE_MAX = 1_000_000;
+export const CACHE_BYTES_MIN = 2 ** 20;
+export const CACHE_BYTES_MAX = 2 ** 32;
+export const CACHE_TTL_SECONDS_MAX = 604_800;
+export const PUSH_PULL_SECONDS_MAX = 3_600;
+export const QUEUE_THRESHOLD_MAX = 10_000_000;
+export const PROBE_HOSTS_MAX = 100;
+export const OTLP_INTERVAL_SECONDS_MAX = 3_600;
+export const OTLP_HEADERS_MAX = 32;
+/** An address or a host name, with a port. */
+export const ENDPOINT_MAX = 262;

@@ -1,0 +1,83 @@
+/** Reads and writes of the documents of settings that hold for the whole cluster. */
+import { type ConfigReading, configReading, configView, configWithUpdate } from "../model/config-documents.ts";
+import type { ConfigName } from "../model/config-schemas.ts";
+import type { ConfigBody } from "../model/objects.ts";
+import { Refusal } from "../model/refusal.ts";
+import type { Store, StoreReader } from "../store/store.ts";
+import { permitUnconfined } from "./permit.ts";
+import { type Caller, type CommandContext, etagOf, requireMatch, runCommand } from "./run.ts";
+
+/** What is configured and what applies. */
+export function readConfig<Name extends ConfigName>(reader: Pick<StoreReader, "get">, name: Name): ConfigReading<Name> {
+  return configReading(name, reader.get("config", [name])?.body.settings ?? {});
+}
+
+/** `readConfig` without a look into the store at every call: for what asks at every request. It ends with the store. */
+export function followConfig<Name extends ConfigName>(
+  store: Pick<Store, "get" | "onChange">,
+  name: Name,
+): () => ConfigReading<Name> {
+  let reading = readConfig(store, name);
+  store.onChange(({ changes }) => {
+    if (changes.some(({ kind, key }) => kind === "config" && key[0] === name)) reading = readConfig(store, name);
+  });
+  return () => reading;
+}
+
+export type ConfigOutcome = {
+  readonly view: Readonly<Record<string, unknown>>;
+  /** Absent while nothing is configured. */
+  readonly etag?: string;
+};
+
+/** The document as GET shows it. */
+export function viewConfig(reader: Pick<StoreReader, "get">, name: ConfigName): ConfigOutcome {
+  const stored = reader.get("config", [name]);
+  const view = configView(name, readConfig(reader, name));
+  return stored === undefined ? { view } : { view, etag: etagOf(stored) };
+}
+
+/** Changes the fields given, as one command. */
+export function putConfig(
+  context: CommandContext,
+  caller: Caller,
+  name: ConfigName,
+  given: Readonly<Record<string, unknown>>,
+): Promise<ConfigOutcome> {
+  return runCommand(context, caller, (tx) => {
+    permitUnconfined(caller, "write settings");
+    const before = tx.get("config", [name]);
+    const settings = configWithUpdate(name, before?.body.settings ?? {}, given);
+    requireKey(tx, name, settings);
+    if (before !== undefined) requireMatch(caller, before);
+    else requireNoVersion(caller);
+    const body: ConfigBody = { name, settings };
+    const isSame = before === undefined && Object.keys(settings).length === 0;
+    const stored = isSame ? undefined : tx.put("config", body);
+    const isChanged = stored !== undefined && stored.stamp !== before?.stamp;
+    tx.note({
+      action: "update",
+      resource: "config",
+      resource_id: name,
+      resource_name: name,
+      ...(isChanged ? { before: before?.body ?? { name, settings: {} }, after: body } : { result: "unchanged" }),
+    });
+    return viewConfig(tx, name);
+  });
+}
+
+/** If-Match on a document that nobody has written yet: only "*" fits, and not even that (RFC 9110 section 13.1.1). */
+function requireNoVersion(caller: Caller): void {
+  if (caller.ifMatch === undefined) return;
+  throw new Refusal("precondition_failed", "If-Match names a version, and nothing is configured yet");
+}
+
+/** NOTIFY signed with a key that is not there would never be sent. */
+function requireKey(tx: StoreReader, name: ConfigName, settings: Readonly<Record<string, unknown>>): void {
+  const key = settings.notify_tsig_key_name;
+  if (name !== "axfr" || typeof key !== "string" || tx.get("tsig-key", [key.toLowerCase()]) !== undefined) return;
+  const detail = "there is no TSIG key with this name";
+  throw new Refusal("invalid_request", `/notify_tsig_key_name: ${detail}`, [
+    { pointer: "/notify_tsig_key_name", detail },
+  ]);
+}

@@ -1,0 +1,125 @@
+/** Documents of settings: what is configured, what applies, and what a PUT makes of them. */
+import { isDeepStrictEqual } from "node:util";
+import Type, { type TObject } from "typebox";
+import { configFaults } from "./config-rules.ts";
+import { CONFIG_SCHEMAS, CONFIG_UNSET, CONFIG_ZEROS, type ConfigName, type ConfigSettings } from "./config-schemas.ts";
+import { type FieldFault, Refusal, refuseFaults } from "./refusal.ts";
+import { maskSecrets, restoreSecrets } from "./secrets.ts";
+import { checkShape } from "./shape.ts";
+
+export type ConfigReading<Name extends ConfigName> = {
+  /** Every field as somebody configured it, else as CONFIG_UNSET has it. */
+  readonly configured: ConfigSettings<Name>;
+  /** What applies. */
+  readonly effective: ConfigSettings<Name>;
+};
+
+/** The body of a PUT: any of the fields, null to leave one to its default, and `effective` as GET gave it. */
+export function configUpdateSchema(name: ConfigName): TObject {
+  const fields = Object.entries(CONFIG_SCHEMAS[name].properties).map(([field, schema]) => [
+    field,
+    Type.Optional(Type.Union([schema, Type.Null()])),
+  ]);
+  return Type.Object(
+    { ...Object.fromEntries(fields), effective: Type.Optional(Type.Unknown()) },
+    { additionalProperties: false },
+  );
+}
+
+/** The body of a GET. */
+export function configViewSchema(name: ConfigName): TObject {
+  return Type.Object({ ...CONFIG_SCHEMAS[name].properties, effective: CONFIG_SCHEMAS[name] });
+}
+
+/**
+ * What the stored settings say. A field that this version does not know or take, because another version wrote it, is
+ * passed over: a peer must not be able to stop a node by it.
+ */
+export function configReading<Name extends ConfigName>(
+  name: Name,
+  stored: Readonly<Record<string, unknown>>,
+): ConfigReading<Name> {
+  const configured: Record<string, unknown> = { ...CONFIG_UNSET[name] };
+  for (const [field, schema] of Object.entries(CONFIG_SCHEMAS[name].properties)) {
+    const value = stored[field];
+    if (value !== undefined && checkShape(schema, value).length === 0) configured[field] = value;
+  }
+  const effective = { ...configured };
+  for (const [field, value] of Object.entries(CONFIG_ZEROS[name] ?? {})) {
+    if (effective[field] === 0) effective[field] = value;
+  }
+  return { configured: settingsOf(name, configured), effective: settingsOf(name, effective) };
+}
+
+/** Gives fields that were checked one by one the type of their document. */
+function settingsOf<Name extends ConfigName>(
+  name: Name,
+  fields: Readonly<Record<string, unknown>>,
+): ConfigSettings<Name> {
+  if (!isSettings(name, fields)) throw new Error(`the defaults of ${name} have not the shape of its schema`);
+  return fields;
+}
+
+function isSettings<Name extends ConfigName>(name: Name, fields: unknown): fields is ConfigSettings<Name> {
+  return checkShape(CONFIG_SCHEMAS[name], fields).length === 0;
+}
+
+/** GET's body, secrets masked. */
+export function configView<Name extends ConfigName>(
+  name: Name,
+  reading: ConfigReading<Name>,
+): Readonly<Record<string, unknown>> {
+  return { ...maskSettings(name, reading.configured), effective: maskSettings(name, reading.effective) };
+}
+
+function maskSettings(name: ConfigName, settings: object): Readonly<Record<string, unknown>> {
+  return { ...maskSecrets("config", { name, settings }).settings };
+}
+
+/**
+ * The settings to store after a PUT: the fields given replace those stored, null and what is the default anyway are left
+ * out. Throws `invalid_request`.
+ */
+export function configWithUpdate(
+  name: ConfigName,
+  stored: Readonly<Record<string, unknown>>,
+  given: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  const { effective, ...fields } = given;
+  refuseFaults(effectiveFaults(name, stored, effective));
+  const restored = restoreSecrets("config", { name, settings: fields }, { name, settings: stored });
+  refuseFaults(restored.missing.map((pointer) => maskFault(pointer.replace(/^\/settings/, ""))));
+  const unset: Readonly<Record<string, unknown>> = CONFIG_UNSET[name];
+  const next = Object.fromEntries(
+    Object.entries({ ...stored, ...restored.body.settings }).filter(
+      ([field, value]) => value !== null && value !== undefined && !isDeepStrictEqual(value, unset[field]),
+    ),
+  );
+  refuseFaults(configFaults(name, configReading(name, next).effective));
+  return next;
+}
+
+/** Who sends back what GET gave means no change by it. */
+function effectiveFaults(
+  name: ConfigName,
+  stored: Readonly<Record<string, unknown>>,
+  given: unknown,
+): readonly FieldFault[] {
+  if (given === undefined || isDeepStrictEqual(given, configView(name, configReading(name, stored)).effective))
+    return [];
+  return [{ pointer: "/effective", detail: "is read-only and differs from what applies" }];
+}
+
+function maskFault(pointer: string): FieldFault {
+  return { pointer, detail: 'is "***", which stands for a stored secret, and none is stored' };
+}
+
+export function isConfigName(name: string): name is ConfigName {
+  return Object.hasOwn(CONFIG_SCHEMAS, name);
+}
+
+/** Throws `not_found`. */
+export function requireConfigName(name: string): ConfigName {
+  if (isConfigName(name)) return name;
+  throw new Refusal("not_found", `there is no document of settings with the name ${JSON.stringify(name)}`);
+}
