@@ -36,8 +36,15 @@ export async function login(signIn: SignIn, caller: Caller, given: LoginRequest)
   return sessionView(signIn, caller, opened.session, opened.user);
 }
 
-function callerAs(caller: Caller, user: UserBody, sessionId = ""): Caller {
+function callerAs(caller: Caller, user: UserBody, sessionId?: string): Caller {
   return { ...caller, actor: actorOfUser(user, sessionId) };
+}
+
+/** Whoever holds a session's token acts as its user, as the audit log names it. */
+function callerAsOwner({ context }: SignIn, caller: Caller, sessionId: string): Caller {
+  const session = context.store.byId("session", sessionId)?.body;
+  const user = session === undefined ? undefined : context.store.byId("user", session.user_id)?.body;
+  return user === undefined ? caller : callerAs(caller, user, sessionId);
 }
 
 function refusedLogin(context: CommandContext, caller: Caller, username: string): Promise<Refusal> {
@@ -102,8 +109,9 @@ export async function refreshSession(signIn: SignIn, caller: Caller, token: stri
   const claims = await signIn.tokens.readRefresh(token);
   if (claims === undefined) throw new Refusal("not_authenticated", "the refresh token is not valid or has expired");
   const { sessionId, generation } = claims;
+  const owner = callerAsOwner(signIn, caller, sessionId);
   const renew = (dryRun: boolean): Promise<Renewal> =>
-    runCommand(signIn.context, { ...caller, dryRun }, (tx) => {
+    runCommand(signIn.context, { ...owner, dryRun }, (tx) => {
       const session = tx.byId("session", sessionId)?.body;
       const user = session === undefined ? undefined : tx.byId("user", session.user_id)?.body;
       if (session === undefined || user === undefined || !sessionHolds(session, user, tx.nowMs))
@@ -140,7 +148,7 @@ export async function logout(
   credentials: Credentials | undefined,
 ): Promise<void> {
   const sessionId = await sessionToEnd(signIn, token, credentials);
-  await runCommand(signIn.context, caller, (tx) => {
+  await runCommand(signIn.context, callerAsOwner(signIn, caller, sessionId), (tx) => {
     const session = tx.byId("session", sessionId)?.body;
     const user = session === undefined ? undefined : tx.byId("user", session.user_id)?.body;
     if (session === undefined || user === undefined || session.revoked) return;

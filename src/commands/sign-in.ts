@@ -44,8 +44,9 @@ export function createSignIn(options: SignInOptions): SignIn {
   };
 }
 
-export function actorOfUser(user: UserBody, sessionId: string): Actor {
-  return { kind: "user", id: user.id, name: user.username, role: user.role, sessionId };
+export function actorOfUser(user: UserBody, sessionId?: string): Actor {
+  const { id, username, role } = user;
+  return { kind: "user", id, name: username, role, ...(sessionId === undefined ? {} : { sessionId }) };
 }
 
 /** Writes down a failed sign-in, in a dry run too: it told the caller something. Resolves with the refusal to throw. */

@@ -2,10 +2,17 @@
 import { createHash } from "node:crypto";
 import { isIP } from "node:net";
 import { type Static, Type } from "typebox";
-import { IDP_ENTRIES_MAX, IDP_TEXT_CHARACTERS_MAX, USERNAME_CHARACTERS_MAX } from "./limits.ts";
+import {
+  IDP_CLAIM_VALUE_CHARACTERS_MAX,
+  IDP_ENTRIES_MAX,
+  IDP_TEXT_CHARACTERS_MAX,
+  USERNAME_CHARACTERS_MAX,
+} from "./limits.ts";
 import { ROLES, type Role } from "./objects.ts";
+import { readOnlyFaults } from "./put.ts";
 import type { FieldFault } from "./refusal.ts";
 import { MASK } from "./secrets.ts";
+import { checkShape } from "./shape.ts";
 import { canonicalUsername, isUsername } from "./user.ts";
 
 /** The document of settings that holds them. */
@@ -14,9 +21,16 @@ export const IDP_DOCUMENT = "idp";
 export const IDP_CALLBACK_PATH = "/api/v1/auth/idp/callback";
 
 const Text = (description: string, example: string) =>
-  Type.String({ minLength: 1, maxLength: IDP_TEXT_CHARACTERS_MAX, description, examples: [example] });
+  Type.String({
+    minLength: 1,
+    maxLength: IDP_TEXT_CHARACTERS_MAX,
+    pattern: "^[\\x20-\\x7E]+$",
+    description,
+    examples: [example],
+  });
 const RoleName = Type.Enum([...ROLES]);
-const RoleMapping = Type.Record(Type.String(), RoleName, {
+const ClaimValue = Type.String({ pattern: `^[^\\p{Cc}]{1,${IDP_CLAIM_VALUE_CHARACTERS_MAX}}$` });
+const RoleMapping = Type.Record(ClaimValue, RoleName, {
   maxProperties: IDP_ENTRIES_MAX,
   description: "value of the role claim -> role; of several the greatest",
   examples: [{ "dns-admins": "admin", "dns-team": "editor" }],
@@ -82,16 +96,32 @@ export type IdpSettings = Static<typeof IdpSettings>;
 /** What applies: every field that has a default has a value. */
 export type IdpEffective = IdpSettings & {
   readonly enabled: boolean;
-  readonly scopes: readonly string[];
+  readonly scopes: string[];
   readonly role_claim: string;
-  readonly role_mapping: Readonly<Record<string, Role>>;
-  readonly allowed_domains: readonly string[];
+  readonly role_mapping: Record<string, Role>;
+  readonly allowed_domains: string[];
 };
 
-export const IdpView = Type.Intersect([IdpSettings, Type.Object({ effective: IdpSettings })]);
+export const IdpView = Type.Object({ ...IdpSettings.properties, effective: IdpSettings });
+export type IdpView = Static<typeof IdpView>;
 export const IdpStatus = Type.Object({
   enabled: Type.Boolean({ description: "whether /auth/idp/login begins a sign-in" }),
 });
+
+/** The settings of a stored document; none where a later version wrote what this one does not know. */
+export function idpSettingsOf(stored: unknown): IdpSettings {
+  return isIdpSettings(stored) ? stored : {};
+}
+
+function isIdpSettings(value: unknown): value is IdpSettings {
+  return checkShape(IdpSettings, value).length === 0;
+}
+
+/** As a GET shows them: the secret masked. */
+export function viewOfIdp(settings: IdpSettings): IdpView {
+  const shown = settings.client_secret === undefined ? settings : { ...settings, client_secret: MASK };
+  return { ...shown, effective: effectiveIdp(shown) };
+}
 
 export function effectiveIdp(settings: IdpSettings): IdpEffective {
   return {
@@ -118,6 +148,7 @@ export function mergeIdp(stored: IdpSettings, given: IdpUpdate): IdpSettings {
 export function idpFaults(stored: IdpSettings, given: IdpUpdate, merged: IdpSettings): FieldFault[] {
   const faults: FieldFault[] = [];
   const needed = ["issuer", "client_id", "redirect_uri"] as const;
+  faults.push(...readOnlyFaults({ effective: viewOfIdp(stored).effective }, given, ["effective"]));
   if (merged.enabled === true) {
     for (const name of needed) {
       if (merged[name] === undefined) faults.push({ pointer: `/${name}`, detail: "is needed while enabled" });

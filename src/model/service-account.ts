@@ -8,6 +8,7 @@ import {
   SERVICE_ACCOUNT_ZONES_MAX,
 } from "./limits.ts";
 import { ID_PREFIXES, ROLES, type ServiceAccountBody } from "./objects.ts";
+import type { ViewTimes } from "./record.ts";
 import type { FieldFault } from "./refusal.ts";
 import { MASK } from "./secrets.ts";
 
@@ -58,6 +59,8 @@ export const ServiceAccountView = Type.Object({
   version: Type.Integer({ description: "counts the secrets that were made" }),
   issuing_node: Type.String({ description: "the node that takes the token" }),
   token: Type.Optional(Type.String({ description: "shown once, when it is made; otherwise ***" })),
+  created_at: Type.String({ format: "date-time" }),
+  updated_at: Type.String({ format: "date-time" }),
 });
 export type ServiceAccountView = Static<typeof ServiceAccountView>;
 
@@ -141,7 +144,11 @@ export function rotationOutcome(
 }
 
 /** `token` is given where it was made just now. */
-export function viewOfServiceAccount(account: ServiceAccountBody, token: string = MASK): ServiceAccountView {
+export function viewOfServiceAccount(
+  account: ServiceAccountBody,
+  { createdAt, updatedAt }: ViewTimes,
+  token: string = MASK,
+): ServiceAccountView {
   const { id, name, role, zone_ids, comment, expires_at, revoked, version, issuing_node } = account;
   return {
     id,
@@ -154,5 +161,7 @@ export function viewOfServiceAccount(account: ServiceAccountBody, token: string 
     version,
     issuing_node,
     token,
+    created_at: createdAt,
+    updated_at: updatedAt,
   };
 }
