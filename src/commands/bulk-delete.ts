@@ -2,7 +2,7 @@
 import { Refusal } from "../model/refusal.ts";
 import type { Stored } from "../store/store.ts";
 import { noteDelete } from "./audit-outcome.ts";
-import { readGuardrails } from "./guardrails.ts";
+import { readConfig } from "./config-documents.ts";
 import { permitZone } from "./permit.ts";
 import { recordTitle } from "./records.ts";
 import { type Caller, type CommandContext, type CommandTransaction, requireById, runCommand } from "./run.ts";
@@ -22,7 +22,7 @@ export type BulkDeleteResult = {
 
 /** Throws `bulk_cap_exceeded` for more ids than `/config/delete-guardrails` allows, counted as they were sent. */
 function refuseOverCap(tx: CommandTransaction, ids: readonly string[]): void {
-  const cap = readGuardrails(tx).bulkDeleteCap;
+  const cap = readConfig(tx, "delete-guardrails").effective.bulk_delete_cap;
   if (ids.length <= cap) return;
   throw new Refusal(
     "bulk_cap_exceeded",

@@ -10,7 +10,7 @@ import {
 } from "../model/zone.ts";
 import type { Stored, StoreReader } from "../store/store.ts";
 import { noteWrite, type WriteOutcome } from "./audit-outcome.ts";
-import { readGuardrails } from "./guardrails.ts";
+import { readConfig } from "./config-documents.ts";
 import { permitUnconfined, permitZone } from "./permit.ts";
 import {
   type Caller,
@@ -64,8 +64,8 @@ export function zoneViewDetails(details: ZoneDetails): ZoneViewDetails {
 /** Writes a new zone inside a transaction; every door that makes zones comes here. Throws `conflict` where it exists. */
 export function createZoneIn(tx: CommandTransaction, peers: ZonePeers, given: ZoneCreate): ZoneOutcome {
   permitUnconfined(tx.caller, "create zones");
-  const { defaultZoneDeletionLock: deletionLock } = readGuardrails(tx);
-  const body = zoneFromCreate(given, newId("zone"), { deletionLock });
+  const { effective } = readConfig(tx, "delete-guardrails");
+  const body = zoneFromCreate(given, newId("zone"), { deletionLock: effective.default_zone_deletion_lock });
   const incumbent = tx.get("zone", [body.name]);
   if (incumbent !== undefined) {
     throw new Refusal(
