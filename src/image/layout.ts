@@ -29,6 +29,8 @@ export const NODE_FLAG = {
   WILDCARD_BELOW: 1 << 16,
   /** The name holds NS and is not the apex: a zone cut (RFC 9499 section 7). */
   CUT: 1 << 17,
+  /** The name exists without records of its own: its node stays when its last RRset goes. Only the writer reads it. */
+  KEPT: 1 << 18,
 } as const;
 
 /** The zone entries' incarnation. */

@@ -18,7 +18,7 @@ import {
 import { retire } from "./reclaim.ts";
 import { regionUnits } from "./regions.ts";
 import { CONTROL } from "./shared.ts";
-import { type ImageWriter, showZones, unitsOfRRset } from "./writer-state.ts";
+import { type ImageWriter, type Segment, showZones, unitsOfRRset } from "./writer-state.ts";
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 
@@ -86,11 +86,7 @@ function spanOf(directory: Int32Array, index: number, end: number): number {
   return span;
 }
 
-function readSegment(
-  writer: ImageWriter,
-  segment: number,
-  depth: number,
-): { depth: number; live: number; used: number } {
+function readSegment(writer: ImageWriter, segment: number, depth: number): Segment {
   const base = segment * UNIT_WORDS;
   let live = 0;
   let used = 0;
@@ -99,7 +95,7 @@ function readSegment(
     if (node > 0) live++;
     if (node !== 0) used++;
   }
-  return { depth, live, used };
+  return { depth, live, used, swept: 0 };
 }
 
 function forEachNode(writer: ImageWriter, segment: number, visit: (node: number) => void): void {

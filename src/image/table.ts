@@ -45,7 +45,7 @@ function segmentFor(writer: ImageWriter, mixed: number): number {
   const { view } = writer;
   let segment = view.directory[directoryIndex(view.depth, mixed)]!;
   if (segment === 0) {
-    segment = createSegment(writer, 0);
+    segment = createSegment(writer, 0, writer.sweep.number);
     nameSegments(writer, 0, 1 << view.depth, segment);
   }
   while (writer.segments.get(segment)!.used >= SEGMENT_MOST_USED) {
@@ -71,11 +71,11 @@ function deepenDirectory({ view }: ImageWriter): void {
   Atomics.store(control, CONTROL.DIRECTORY_DEPTH, view.depth);
 }
 
-function createSegment(writer: ImageWriter, depth: number): number {
+function createSegment(writer: ImageWriter, depth: number, swept: number): number {
   const segment = allocate(writer.arena, SEGMENT_UNITS);
   const at = segment * UNIT_WORDS;
   writer.view.words.fill(0, at, at + SEGMENT_UNITS * UNIT_WORDS);
-  writer.segments.set(segment, { depth, live: 0, used: 0 });
+  writer.segments.set(segment, { depth, live: 0, used: 0, swept });
   return segment;
 }
 
@@ -86,8 +86,9 @@ function replaceSegment(writer: ImageWriter, segment: number, mixed: number): vo
   if (!halve && info.live >= SEGMENT_MOST_USED) throw new RangeError("the name table has reached its largest size");
   if (halve && info.depth === writer.view.depth) deepenDirectory(writer);
   const depth = halve ? info.depth + 1 : info.depth;
-  const low = createSegment(writer, depth);
-  const high = halve ? createSegment(writer, depth) : low;
+  // What the sweep has not been through yet is copied as it is, and still has to be swept.
+  const low = createSegment(writer, depth, info.swept);
+  const high = halve ? createSegment(writer, depth, info.swept) : low;
   const { words } = writer.view;
   const base = segment * UNIT_WORDS;
   for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {

@@ -6,7 +6,13 @@ import { CONTROL } from "./shared.ts";
 import type { ImageView } from "./view.ts";
 
 /** A segment of the name table: how many upper bits all its hashes share, and its slots in use. */
-export type Segment = { readonly depth: number; live: number; used: number };
+export type Segment = {
+  readonly depth: number;
+  live: number;
+  used: number;
+  /** The last sweep that went through it. */
+  swept: number;
+};
 
 export type ImageWriter = {
   readonly view: ImageView;
@@ -15,6 +21,8 @@ export type ImageWriter = {
   readonly segments: Map<number, Segment>;
   /** Incarnations that answer no more, with the epoch in which they ended. Their nodes are freed by the sweep. */
   readonly dead: Map<number, number>;
+  /** The sweep that is under way or was last, and the incarnations whose nodes it frees; none: it is done. */
+  sweep: { readonly number: number; readonly incarnations: ReadonlySet<number> };
   /** Number of zone entries by label count. */
   readonly zonesByDepth: Map<number, number>;
   nextIncarnation: number;

@@ -11,6 +11,7 @@ import {
   POINTER,
   RRSET,
   rrsetUnits,
+  SEGMENT_SLOTS,
   UNIT_BYTES,
   UNIT_WORDS,
   ZONE,
@@ -62,6 +63,7 @@ export function openImageWriter(shared: SharedImage): ImageWriter {
     retired: createRetired(),
     segments: new Map(),
     dead: new Map(),
+    sweep: { number: 0, incarnations: new Set() },
     zonesByDepth: new Map(),
     nextIncarnation: ZONE_ENTRY + 1,
   };
@@ -265,6 +267,7 @@ function removeEmptyNodes(writer: ImageWriter, zone: ZoneHandle, key: NameKey): 
     const node = findNode(writer.view, zone.incarnation, key.hashes[label]!, key, from, apexAt);
     const at = node * UNIT_WORDS;
     if (writer.view.words[at + NODE.RRSETS] !== 0 || writer.view.words[at + NODE.CHILDREN] !== 0) return;
+    if ((writer.view.words[at + NODE.META]! & NODE_FLAG.KEPT) !== 0) return;
     // Parents after children, as ensureNode has it the other way round.
     removeSlot(writer, mixHash(key.hashes[label]!, zone.incarnation), node);
     retire(writer.retired, writer.view.control, node, nodeUnits(apexAt - from));
@@ -274,6 +277,57 @@ function removeEmptyNodes(writer: ImageWriter, zone: ZoneHandle, key: NameKey): 
     writer.view.words[parent * UNIT_WORDS + NODE.CHILDREN]! -= 1;
     if (isAsterisk(key, label)) setFlag(writer, parent, NODE_FLAG.WILDCARD_BELOW, false);
   }
+}
+
+/**
+ * Lets a name below the apex exist whether or not it has records, or no longer: then it goes with the empty non-terminals
+ * above it where nothing is left of them.
+ */
+export function keepName(writer: ImageWriter, zone: ZoneHandle, key: NameKey, keep: boolean): void {
+  if (keep) {
+    setFlag(writer, ensureNode(writer, zone, key), NODE_FLAG.KEPT, true);
+    return;
+  }
+  const node = nodeOf(writer, zone, key);
+  if (node === 0) return;
+  setFlag(writer, node, NODE_FLAG.KEPT, false);
+  removeEmptyNodes(writer, zone, key);
+}
+
+/** Whether the name is held by `keepName`. */
+export function isKept(writer: ImageWriter, node: number): boolean {
+  return node !== 0 && (writer.view.words[node * UNIT_WORDS + NODE.META]! & NODE_FLAG.KEPT) !== 0;
+}
+
+/** The types of the RRsets at a node. */
+export function typesAt(writer: ImageWriter, node: number): readonly number[] {
+  const { words } = writer.view;
+  const types: number[] = [];
+  if (node === 0) return types;
+  for (
+    let rrset = words[node * UNIT_WORDS + NODE.RRSETS]!;
+    rrset !== 0;
+    rrset = words[rrset * UNIT_WORDS + RRSET.NEXT]!
+  ) {
+    types.push(words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff);
+  }
+  return types;
+}
+
+/** The names of the zones that answer, in lower-case wire form. */
+export function zoneNames(writer: ImageWriter): readonly Uint8Array[] {
+  const { words, bytes } = writer.view;
+  const names: Uint8Array[] = [];
+  for (const segment of writer.segments.keys()) {
+    for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
+      const node = words[segment * UNIT_WORDS + slot * 2 + 1]!;
+      if (node <= 0 || words[node * UNIT_WORDS + NODE.INCARNATION] !== ZONE_ENTRY) continue;
+      const from = node * UNIT_BYTES + NODE.NAME_BYTE;
+      const length = words[node * UNIT_WORDS + NODE.META]! & 0xff;
+      names.push(Uint8Array.from([...bytes.subarray(from, from + length), 0]));
+    }
+  }
+  return names;
 }
 
 /** Sets the SOA RRset that negative answers carry. */
@@ -312,11 +366,12 @@ function retireRRset(writer: ImageWriter, rrset: number): void {
 }
 
 /**
- * Frees what no reader holds any more: retired blocks and the nodes of ended zones. Returns true where something still
- * waits for a reader, so that the caller comes again. To be called after every change.
+ * Frees what no reader holds any more: retired blocks, and the nodes of ended zones in at most `segmentsMax` segments of
+ * the name table. Returns true where something is left or waits for a reader, so that the caller comes again. To be called
+ * after every change.
  */
-export function collect(writer: ImageWriter): boolean {
-  const deadLeft = collectDead(writer);
+export function collect(writer: ImageWriter, segmentsMax = Number.POSITIVE_INFINITY): boolean {
+  const deadLeft = collectDead(writer, segmentsMax);
   const left = reclaim(writer.retired, writer.arena);
   Atomics.store(writer.view.control, CONTROL.ARENA_BYTES_USED_KIB, Math.ceil(usedBytes(writer.arena) / 1024));
   return deadLeft || left > 0;
