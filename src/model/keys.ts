@@ -27,6 +27,15 @@ export const KIND_BYTES = {
   config: 9,
 } as const satisfies Record<Kind, number>;
 
+const KIND_OF_BYTE = new Map(Object.entries(KIND_BYTES).map(([kind, byte]) => [byte as number, kind as Kind]));
+
+/** The kind whose keys begin with that byte. Throws KeyError. */
+export function kindOfByte(byte: number): Kind {
+  const kind = KIND_OF_BYTE.get(byte);
+  if (kind === undefined) throw new KeyError(`no kind has the byte ${byte}`);
+  return kind;
+}
+
 /** Which parts of a kind's key are names; `relative` is relative to the zone, "@" at its apex. */
 type Part = "name" | "relative" | "text";
 const PARTS: { readonly [K in Kind]: readonly Part[] } = {

@@ -67,42 +67,39 @@ export function putAuditEntry(
 
 const FIELDS = ["user_id", "user_name", "resource", "resource_id", "action"] as const;
 
-function matches(text: string, entry: () => AuditEntry, filter: AuditFilter): boolean {
+function matching(text: string, filter: AuditFilter): AuditEntry | undefined {
+  // Parsing costs more than looking for the words first.
   for (const field of FIELDS) {
     const wanted = filter[field];
-    if (wanted === undefined) continue;
-    // Parsing costs more than looking for the words first.
-    if (!text.includes(JSON.stringify(wanted)) || entry()[field] !== wanted) return false;
+    if (wanted !== undefined && !text.includes(JSON.stringify(wanted))) return undefined;
   }
-  return true;
+  const entry: AuditEntry = JSON.parse(text);
+  return FIELDS.every((field) => filter[field] === undefined || entry[field] === filter[field]) ? entry : undefined;
 }
 
 /**
- * Newest first. A cursor that is none gives the page that begins where its bytes would lie. Never looks at more than
- * AUDIT_SCAN_MAX entries: a page may be short, or empty, and still have a cursor.
+ * Newest first, or oldest first. A cursor that is none gives the page that begins where its bytes would lie. Never looks
+ * at more than AUDIT_SCAN_MAX entries: a page may be short, or empty, and still have a cursor.
  */
 export function readAuditPage(
   database: Database,
   filter: AuditFilter,
-  { limit, cursor }: { readonly limit: number; readonly cursor?: string },
+  { limit, cursor, oldestFirst }: { readonly limit: number; readonly cursor?: string; readonly oldestFirst?: true },
 ): { readonly entries: readonly AuditEntry[]; readonly cursor: string | undefined } {
   const entries: AuditEntry[] = [];
-  let after = cursor === undefined ? newestKey(filter) : earlier(Buffer.from(cursor, "base64url"), newestKey(filter));
+  const reverse = oldestFirst !== true;
+  let after = startOf(filter, cursor, reverse);
   let scanned = 0;
   while (scanned < AUDIT_SCAN_MAX) {
     const chunk = Math.min(AUDIT_SCAN_MAX - scanned, Math.max(CHUNK_MIN, limit - entries.length));
-    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: chunk, reverse: true, ...(after && { after }) });
+    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: chunk, reverse, ...(after && { after }) });
     for (const { key, value } of rows) {
-      if (filter.fromMs !== undefined && timeOf(key) < filter.fromMs) return { entries, cursor: undefined };
+      if (isBeyond(filter, timeOf(key), reverse)) return { entries, cursor: undefined };
       scanned++;
       after = key;
-      let parsed: AuditEntry | undefined;
-      const entry = () => {
-        parsed ??= JSON.parse(value) as AuditEntry;
-        return parsed;
-      };
-      if (!matches(value, entry, filter)) continue;
-      entries.push(entry());
+      const entry = matching(value, filter);
+      if (entry === undefined) continue;
+      entries.push(entry);
       if (entries.length >= limit) return { entries, cursor: Buffer.from(key).toString("base64url") };
     }
     if (rows.length < chunk) return { entries, cursor: undefined };
@@ -116,10 +113,19 @@ function timeOf(key: Uint8Array): number {
   return Buffer.from(key).readUIntBE(0, 6);
 }
 
-function newestKey({ toMs }: AuditFilter): Uint8Array | undefined {
-  return toMs === undefined ? undefined : momentBytes(Math.min(Math.max(Math.ceil(toMs), 0), 2 ** 48 - 1));
+/** Whether the scan has passed the other end of the filter's time. */
+function isBeyond({ fromMs, toMs }: AuditFilter, timeMs: number, reverse: boolean): boolean {
+  return reverse ? fromMs !== undefined && timeMs < fromMs : toMs !== undefined && timeMs >= toMs;
 }
 
-function earlier(left: Uint8Array, right: Uint8Array | undefined): Uint8Array {
-  return right === undefined || Buffer.compare(left, right) < 0 ? left : right;
+/** The key that the scan begins behind: the cursor's, or the filter's end of time, whichever is further along. */
+function startOf({ fromMs, toMs }: AuditFilter, cursor: string | undefined, reverse: boolean): Uint8Array | undefined {
+  const bound = reverse ? toMs : fromMs;
+  // No key is as short as a moment alone, so that none is left out by beginning behind it.
+  const edge = bound === undefined ? undefined : momentBytes(Math.min(Math.max(Math.ceil(bound), 0), TIME_MAX));
+  if (cursor === undefined) return edge;
+  const key = Buffer.from(cursor, "base64url");
+  if (edge === undefined) return key;
+  return Buffer.compare(key, edge) < 0 === reverse ? key : edge;
 }
+const TIME_MAX = 2 ** 48 - 1;

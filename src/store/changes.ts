@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { keyBytes, keyText } from "../model/keys.ts";
 import type { Kind, NaturalKey, RecordBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
-import { changeCounts } from "./counts.ts";
+import { changeCounts, versionText } from "./counts.ts";
 import { type Database, TABLE, VALUE_BYTES_MAX } from "./database.ts";
 import { effective, homeOfId } from "./effective.ts";
 import { type Envelope, type Hidden, packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
@@ -14,9 +14,10 @@ import { writeJournal } from "./journal.ts";
 import { type IdRow, readId, readObject, readZoneRow, removeId, writeId, writeZoneRow } from "./objects.ts";
 import { makeReader } from "./reader.ts";
 import type { Seal } from "./seal.ts";
-import type { Change, ChangeBatch, Stored, StoreReader } from "./store.ts";
+import type { Change, ChangeBatch, Stamp, Stored, StoreReader } from "./store.ts";
+import { enlistSweep, hasUnseen } from "./sweep-list.ts";
 import { enlistTombstone, strikeTombstone } from "./tombstones.ts";
-import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
+import { type Ending, freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
 export type Changes = {
   readonly reader: StoreReader;
@@ -24,6 +25,8 @@ export type Changes = {
   readonly idRows: (kind: Kind, id: string) => readonly IdRow[];
   readonly zoneRow: (zone: string) => ZoneRow;
   readonly setZoneRow: (row: ZoneRow) => void;
+  /** Ends the zone's life, and with it all its records. `ending` is absent where only a later life tells of it. */
+  readonly raiseFloor: (zone: string, floor: Stamp, ending: Ending | undefined) => void;
   /** Puts that version in the place of whatever is there. */
   readonly place: (kind: Kind, key: NaturalKey, envelope: Envelope) => void;
   /** Takes an object out without a trace: what is dead for good. */
@@ -65,6 +68,7 @@ export function beginChanges(database: Database, seal: Seal): Changes {
     at: (kind, key) => readObject(database, kind, key),
     idRows: (kind, id) => readId(database, kind, id),
     setZoneRow: (row) => setZoneRow(work, zoneRow(row.zone), row),
+    raiseFloor: (zone, floor, ending) => raiseFloor(work, zoneRow(zone), floor, ending),
     place: (kind, key, envelope) => place(work, zoneRow, kind, key, envelope),
     erase: (kind, stored) => erase(work, zoneRow, kind, stored),
     zoneDigest: (zone, life) => counts.ofZone(zone, life).digest,
@@ -93,6 +97,28 @@ function setZoneRow(work: Work, before: ZoneRow, after: ZoneRow): void {
   work.rows.set(after.zone, after);
 }
 
+/**
+ * The records are dead at once and removed later. Where the deletion knew other records than there are here, those here
+ * go to the journal before they are removed.
+ */
+function raiseFloor(work: Work, row: ZoneRow, floor: Stamp, ending: Ending | undefined): void {
+  const { zone, floor: life } = row;
+  if (floor < row.floor) return;
+  if (floor === row.floor) {
+    if (row.ending === undefined && ending !== undefined) setZoneRow(work, row, { ...row, ending });
+    return;
+  }
+  touch(work, "zone", [zone]);
+  const known = ending?.life === life ? ending : undefined;
+  const object = readObject(work.database, "zone", [zone]);
+  const isUnseen = object?.envelope.content.kind === "body" && known?.zoneStamp !== object.envelope.stamp;
+  if (object !== undefined && isUnseen) writeJournal(work.database, "zone", object, "zone-deleted", floor);
+  const hasUnseen = known?.digest !== work.counts.ofZone(zone, life).digest;
+  enlistSweep(work.database, { zone, life, hasUnseen });
+  const { ending: _, ...rest } = row;
+  setZoneRow(work, row, { ...rest, floor, alive: false, ...(ending !== undefined && { ending }) });
+}
+
 type ZoneLookup = (zone: string) => ZoneRow;
 
 function place(work: Work, zoneRow: ZoneLookup, kind: Kind, key: NaturalKey, envelope: Envelope): void {
@@ -107,12 +133,20 @@ function place(work: Work, zoneRow: ZoneLookup, kind: Kind, key: NaturalKey, env
     hidden: undefined,
     envelope: content.kind === "body" ? { ...envelope, content: { kind: "body", body } } : envelope,
   };
+  if (before !== undefined) keepUnseen(work, kind, before, envelope.life);
   write(work, zoneRow, kind, before, stored);
   if (kind === "zone") {
     const row = zoneRow(key[0] ?? "");
     setZoneRow(work, row, { ...row, alive: content.kind === "body" && envelope.life === row.floor });
   }
   settle(work, zoneRow, kind, key, before, stored);
+}
+
+/** A record of an ended life that is replaced before the sweep comes to it. */
+function keepUnseen({ database }: Work, kind: Kind, before: StoredEnvelope, life: Stamp): void {
+  const { key, envelope } = before;
+  if (kind !== "record" || envelope.content.kind !== "body" || envelope.life === life) return;
+  if (hasUnseen(database, key[0] ?? "", envelope.life)) writeJournal(database, kind, before, "zone-deleted", life);
 }
 
 function erase(work: Work, zoneRow: ZoneLookup, kind: Kind, stored: StoredEnvelope): void {
@@ -155,7 +189,7 @@ function count(work: Work, zoneRow: ZoneLookup, kind: Kind, stored: StoredEnvelo
     return;
   }
   const zone = key[0] ?? "";
-  work.counts.addToZone(zone, envelope.life, shown, `${keyText(kind, key)}\0${envelope.stamp}`);
+  work.counts.addToZone(zone, envelope.life, shown, versionText(keyText(kind, key), envelope));
   const row = zoneRow(zone);
   if (row.alive && row.floor === envelope.life) work.counts.addToKind(kind, shown);
 }

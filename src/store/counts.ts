@@ -44,6 +44,16 @@ export function readCounts(database: Database): Counts {
   };
 }
 
+/** What stands for one version in the digest of its zone; `key` is the text of its key. */
+export function versionText(key: string, { stamp }: { readonly stamp: Stamp }): string {
+  return `${key}\0${stamp}`;
+}
+
+/** Forgets the counter of an ended life. */
+export function strikeTally(database: Database, zone: string, life: Stamp): void {
+  database.remove(TABLE.COUNT, zoneKey(zone, life));
+}
+
 /** Counters of one transaction: held in memory until `save`. */
 export function changeCounts(database: Database): CountChanges {
   const changed = new Map<string, { readonly key: Uint8Array; tally: Tally }>();

@@ -3,6 +3,8 @@
  * inside a transaction's callback see what it wrote; reads outside see the last commit. No read leaves a cursor open.
  */
 import { open, type RootDatabase } from "lmdb";
+import { codedError, errorText } from "../base/errors.ts";
+import { makeGroupCommit } from "./group-commit.ts";
 
 /** Which table a key belongs to; a number is never used again for another table. */
 export const TABLE = {
@@ -73,6 +75,14 @@ export function openDatabase(directory: string): Database {
     mapSize: MAP_BYTES,
     noMemInit: false,
   });
+  let isClosed = false;
+  const group = makeGroupCommit(async (work) => {
+    try {
+      await root.childTransaction(() => (work() ? undefined : ABORT));
+    } catch (thrown) {
+      throw await commitFault(thrown);
+    }
+  });
   let readingSince: number | undefined;
   // lmdb opens a read transaction at the first read of an event turn and lets go of it by a timer of 0 ms.
   const noteReading = () => {
@@ -98,11 +108,28 @@ export function openDatabase(directory: string): Database {
       void root.remove(withTable(table, key));
     },
     run: async (work) => {
-      await root.childTransaction(() => (work() ? undefined : ABORT));
+      if (isClosed) throw new Error("the store is closed");
+      await group.run(work);
     },
     readerAgeMs: () => (readingSince === undefined ? 0 : performance.now() - readingSince),
-    close: () => root.close(),
+    close: async () => {
+      if (isClosed) return;
+      isClosed = true;
+      await group.idle();
+      await root.close();
+    },
   };
+}
+
+/** What lmdb says of a commit that failed lies in a promise of its own, which nobody else would catch. */
+async function commitFault(thrown: unknown): Promise<unknown> {
+  if (!(thrown instanceof Error) || !("commitError" in thrown)) return thrown;
+  try {
+    await thrown.commitError;
+    return thrown;
+  } catch (cause) {
+    return codedError("STORE_NOT_WRITTEN", `the store could not be written: ${errorText(cause)}`);
+  }
 }
 
 function withTable(table: Table, key: Uint8Array): Uint8Array {

@@ -4,9 +4,10 @@
  */
 
 import { keyBytes } from "../model/keys.ts";
-import type { Kind } from "../model/objects.ts";
+import type { Kind, NaturalKey } from "../model/objects.ts";
+import { maskSecrets } from "../model/secrets.ts";
 import { type Database, TABLE } from "./database.ts";
-import { packEnvelope, type StoredEnvelope } from "./envelope.ts";
+import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import type { Stamp } from "./store.ts";
 
 /** `replaced`: a greater stamp won. `renamed`: its id lives at another key. `zone-deleted`: its zone was. */
@@ -33,4 +34,36 @@ export function writeJournal(
 function journalKey(kind: Kind, { key, envelope }: StoredEnvelope): Uint8Array {
   const stamp: Stamp = envelope.stamp === "" ? `zero-${envelope.born}` : envelope.stamp;
   return Buffer.concat([keyBytes(kind, key), Buffer.from(`\0${stamp}`)]);
+}
+
+export type JournalEntry = {
+  readonly kind: Kind;
+  readonly key: NaturalKey;
+  readonly stamp: Stamp;
+  readonly reason: JournalReason;
+  readonly winner: string;
+  /** Undefined where it was a deletion that lost. */
+  readonly body: unknown;
+};
+export type JournalPage = { readonly entries: readonly JournalEntry[]; readonly cursor: string | undefined };
+
+/** The secrets of a body are masked. */
+export function readJournal(
+  database: Database,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: string },
+): JournalPage {
+  const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url");
+  const rows = database.range(TABLE.JOURNAL, { prefix: new Uint8Array(), limit, ...(after && { after }) });
+  const last = rows.length < limit ? undefined : rows.at(-1);
+  return {
+    entries: rows.map(({ value }) => entryOf(JSON.parse(value))),
+    cursor: last && Buffer.from(last.key).toString("base64url"),
+  };
+}
+
+function entryOf({ kind, reason, winner, packed }: JournalRow): JournalEntry {
+  const { key, envelope } = unpackEnvelope(packed);
+  const { stamp, content } = envelope;
+  const body = content.kind === "body" ? maskSecrets(kind, content.body) : undefined;
+  return { kind, key, stamp, reason, winner, body };
 }

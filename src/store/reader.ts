@@ -7,6 +7,7 @@ import { type Database, TABLE } from "./database.ts";
 import { homeOfId } from "./effective.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { idKey, readId, readObject } from "./objects.ts";
+import { type AliasItem, isOfZone } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import { LIST_PAGE_MAX, type ListOptions, type Stored, type StoreReader } from "./store.ts";
 import type { ZoneRow } from "./zone-row.ts";
@@ -23,7 +24,7 @@ export type ReaderParts = {
 /** Whether a version of that kind and key is alive: no tombstone, in the zone's present life, not moved elsewhere. */
 export function isAlive(kind: Kind, { key, envelope, hidden }: StoredEnvelope, zoneRow: ZoneLookup): boolean {
   if (envelope.content.kind !== "body" || hidden?.by === "id") return false;
-  if (kind !== "zone" && kind !== "record") return true;
+  if (!isOfZone(kind)) return true;
   const row = zoneRow(key[0] ?? "");
   return row.alive && row.floor === envelope.life;
 }
@@ -57,7 +58,8 @@ export function makeReader({ database, seal, counts, zoneRow }: ReaderParts): St
       const found = row === undefined ? undefined : get(kind, row.naturalKey);
       if (found !== undefined) return found;
       for (const { value } of database.range(TABLE.ALIAS, { prefix: idKey(kind, id), limit: ALIASES_READ })) {
-        const stored = get(kind, JSON.parse(value));
+        const alias: AliasItem = JSON.parse(value);
+        const stored = get(kind, alias.key);
         if (stored !== undefined) return stored;
       }
       return undefined;

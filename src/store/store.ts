@@ -127,9 +127,13 @@ export type Store = StoreReader &
     rehearse<T>(work: (tx: StoreTransaction) => T): Promise<T>;
     /** The listener is called synchronously and must not throw. The result ends it. */
     onChange(listener: (batch: ChangeBatch) => void): () => void;
-    /** Newest first, by cursor: the page and the cursor of the next one, undefined at the end. */
+    /**
+     * Newest first, by cursor: the page and the cursor of the next one, undefined at the end. A filter that matches few
+     * entries gives pages that are short or empty and still have a cursor, for one call never looks at more than a few
+     * thousand: who wants a full page asks again, and lets others run in between.
+     */
     auditPage(
       filter: AuditFilter,
-      options: { readonly limit: number; readonly cursor?: string },
+      options: { readonly limit: number; readonly cursor?: string; readonly oldestFirst?: true },
     ): { readonly entries: readonly AuditEntry[]; readonly cursor: string | undefined };
   };

@@ -4,7 +4,7 @@
  */
 
 import { keyBytes } from "../model/keys.ts";
-import type { Kind } from "../model/objects.ts";
+import type { Kind, NaturalKey } from "../model/objects.ts";
 import { type Database, TABLE } from "./database.ts";
 import type { StoredEnvelope } from "./envelope.ts";
 import { stampMs } from "./stamp.ts";
@@ -31,9 +31,12 @@ export function momentBytes(ms: number): Uint8Array {
   return bytes;
 }
 
+export type TombstoneRow = { readonly kind: Kind; readonly key: NaturalKey };
+
 export function enlistTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {
   if (stored.envelope.content.kind !== "tombstone") return;
-  database.put(TABLE.TOMBSTONE, listKey(kind, stored), JSON.stringify({ kind, key: stored.key }));
+  const row: TombstoneRow = { kind, key: stored.key };
+  database.put(TABLE.TOMBSTONE, listKey(kind, stored), JSON.stringify(row));
 }
 
 export function strikeTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {

@@ -4,6 +4,7 @@ import { keyText } from "../model/keys.ts";
 import { type Bodies, type Kind, NATURAL_KEYS, type NaturalKey } from "../model/objects.ts";
 import type { Changes } from "./changes.ts";
 import { type Envelope, type StoredEnvelope, seenOf } from "./envelope.ts";
+import { isOfZone } from "./raw-items.ts";
 import { STAMP_ZERO } from "./stamp.ts";
 import type { AuditInput, PutOptions, Stamp, Stored, StoreTransaction } from "./store.ts";
 import { greaterActivation, greaterSerial, IMPORTED_SERIAL_MAX, raisedSerial } from "./zone-row.ts";
@@ -14,8 +15,6 @@ export type TransactionParts = {
   readonly stamp: Stamp;
   readonly nowMs: number;
   readonly audit: (entry: AuditInput) => void;
-  /** Has the records of a zone's ended life removed in the background. */
-  readonly sweep: (zone: string, life: Stamp) => void;
 };
 
 type Local = TransactionParts & {
@@ -45,7 +44,7 @@ export function beginTransaction(parts: TransactionParts): StoreTransaction {
 
 /** The life that an object of that key belongs to; throws where a record's zone is missing. */
 function lifeOf({ changes }: Local, kind: Kind, key: NaturalKey): Stamp {
-  if (kind !== "zone" && kind !== "record") return STAMP_ZERO;
+  if (!isOfZone(kind)) return STAMP_ZERO;
   const row = changes.zoneRow(key[0] ?? "");
   if (kind === "record" && !row.alive) throw new Error(`no zone ${key[0]} for a record`);
   return row.floor;
@@ -157,8 +156,7 @@ function deleteZone(local: Local, name: string): boolean {
     digest: changes.zoneDigest(name, row.floor),
   };
   bury(local, "zone", current, { renames: 0 });
-  changes.setZoneRow({ ...changes.zoneRow(name), floor: stamp, ending, alive: false });
-  local.sweep(name, row.floor);
+  changes.raiseFloor(name, stamp, ending);
   local.created.delete(name);
   return true;
 }

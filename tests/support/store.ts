@@ -3,10 +3,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CommandContext } from "../../src/commands/run.ts";
-import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
+import { type NodeStore, openStore, type StoreOptions } from "../../src/store/open-store.ts";
 
 export type TemporaryStore = AsyncDisposable & {
-  readonly store: Awaited<ReturnType<typeof openStore>>;
+  readonly store: NodeStore;
   readonly context: CommandContext;
   readonly directory: string;
 };

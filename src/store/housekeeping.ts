@@ -1,0 +1,216 @@
+/**
+ * What the store removes in the background: records of zones that ended, tombstones past their time, entries of the
+ * audit log and the journal past theirs. In slices, each a transaction of its own, and others run in between.
+ */
+import { setImmediate } from "node:timers/promises";
+import { errorText } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { keyBytes } from "../model/keys.ts";
+import { auditSequenceKey } from "./audit.ts";
+import { changeCounts, strikeTally, versionText } from "./counts.ts";
+import { type Database, type Row, TABLE } from "./database.ts";
+import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { type JournalRow, writeJournal } from "./journal.ts";
+import { readMetaText, writeMetaText } from "./meta.ts";
+import { readId, readObject, readZoneRow, removeId } from "./objects.ts";
+import { STAMP_ZERO, stampMs } from "./stamp.ts";
+import type { AuditEntry } from "./store.ts";
+import { nextSweeps, type Sweep, strikeSweep } from "./sweep-list.ts";
+import { momentBytes, strikeTombstone, type TombstoneRow } from "./tombstones.ts";
+
+export type Housekeeping = {
+  /** Begins a round soon, unless one is under way, which then looks again. */
+  readonly wake: () => void;
+  /** Settles when nothing is left to do. */
+  readonly idle: () => Promise<void>;
+  readonly stop: () => Promise<void>;
+};
+
+export type HousekeepingParts = {
+  readonly database: Database;
+  readonly now: () => number;
+  readonly auditRetentionMs: number;
+  readonly log: Log;
+};
+
+const ROUND_MS = 60_000;
+const SLICE_ROWS = 500;
+/** As long as the audit log keeps what it says by default. */
+const JOURNAL_RETENTION_MS = 90 * 86_400_000;
+const COLLECTED_UP_TO = "collected-up-to";
+const NOTHING = new Uint8Array();
+
+export function startHousekeeping(parts: HousekeepingParts): Housekeeping {
+  let stopped = false;
+  let round: Promise<void> | undefined;
+  let again = false;
+  const slices = [sweepSlice(parts.database), collectSlice, pruneAuditSlice, pruneJournalSlice()];
+  const runRound = async () => {
+    do {
+      again = false;
+      for (const slice of slices) {
+        let isMore = true;
+        while (isMore && !stopped) {
+          isMore = await slice(parts);
+          await setImmediate();
+        }
+      }
+    } while (again && !stopped);
+  };
+  const wake = () => {
+    again = true;
+    if (stopped || round !== undefined) return;
+    round = runRound()
+      .catch((thrown) => parts.log("error", `the store could not tidy up: ${errorText(thrown)}`))
+      .finally(() => {
+        round = undefined;
+      });
+  };
+  const timer = setInterval(wake, ROUND_MS);
+  timer.unref();
+  const idle = async () => {
+    while (round !== undefined) await round;
+  };
+  return {
+    wake,
+    idle,
+    stop: async () => {
+      stopped = true;
+      clearInterval(timer);
+      await idle();
+    },
+  };
+}
+
+/** Does a part of the work and tells whether there may be more. */
+type Slice = (parts: HousekeepingParts) => Promise<boolean>;
+
+/** Walks over the records of one zone at a time, and begins anew where the list of ended lives has changed. */
+function sweepSlice(database: Database): Slice {
+  let after: Uint8Array | undefined;
+  let under: string | undefined;
+  return async () => {
+    const sweeps = nextSweeps(database);
+    const zone = sweeps[0]?.zone;
+    if (zone === undefined) return false;
+    const signature = JSON.stringify(sweeps);
+    if (signature !== under) after = undefined;
+    under = signature;
+    await database.run(() => {
+      const rows = database.range(TABLE.OBJECT, {
+        prefix: keyBytes("record", [zone]),
+        limit: SLICE_ROWS,
+        ...(after && { after }),
+      });
+      for (const row of rows) sweepRow(database, row, zone, sweeps);
+      after = rows.at(-1)?.key;
+      if (rows.length === SLICE_ROWS) return true;
+      for (const sweep of sweeps) {
+        strikeSweep(database, sweep);
+        strikeTally(database, sweep.zone, sweep.life);
+      }
+      return true;
+    });
+    return true;
+  };
+}
+
+function sweepRow(database: Database, { value }: Row, zone: string, sweeps: readonly Sweep[]): void {
+  const stored = unpackEnvelope(value);
+  const { envelope } = stored;
+  if (envelope.life >= readZoneRow(database, zone).floor) return;
+  const isUnseen = sweeps.find(({ life }) => life === envelope.life)?.hasUnseen === true;
+  if (isUnseen && envelope.content.kind === "body") {
+    writeJournal(database, "record", stored, "zone-deleted", readZoneRow(database, zone).floor);
+  }
+  discard(database, "record", stored);
+}
+
+/** Takes out what nobody sees any more. */
+function discard(database: Database, kind: TombstoneRow["kind"], stored: StoredEnvelope): void {
+  database.remove(TABLE.OBJECT, keyBytes(kind, stored.key));
+  if (stored.envelope.id !== "") removeId(database, kind, stored.envelope.id, stored.key);
+  strikeTombstone(database, kind, stored);
+}
+
+const collectSlice: Slice = async ({ database, now }) => {
+  const due = (): readonly Row[] => {
+    const rows = database.range(TABLE.TOMBSTONE, { prefix: NOTHING, limit: SLICE_ROWS });
+    const end = Buffer.from(momentBytes(now() + 1));
+    return rows.filter(({ key }) => Buffer.compare(key, end) < 0);
+  };
+  if (due().length === 0) return false;
+  await database.run(() => {
+    const rows = due();
+    for (const row of rows) collect(database, row);
+    const moment = Buffer.from(rows.at(-1)?.key ?? momentBytes(0)).readUIntBE(0, 6);
+    writeMetaText(database, COLLECTED_UP_TO, String(Math.max(moment, collectedUpToMs(database))));
+    return rows.length > 0;
+  });
+  return true;
+};
+
+/** Tombstones that were to leave before this moment have left, milliseconds since 1970. */
+export function collectedUpToMs(database: Database): number {
+  return Number(readMetaText(database, COLLECTED_UP_TO) ?? 0);
+}
+
+function collect(database: Database, { key: listKey, value }: Row): void {
+  const { kind, key }: TombstoneRow = JSON.parse(value);
+  database.remove(TABLE.TOMBSTONE, listKey);
+  const stored = readObject(database, kind, key);
+  if (stored === undefined || stored.envelope.content.kind !== "tombstone") return;
+  const { id } = stored.envelope;
+  discard(database, kind, stored);
+  // What this tombstone held down must not rise when it is gone; the journal has it.
+  const counts = changeCounts(database);
+  for (const row of readId(database, kind, id)) {
+    const other = readObject(database, kind, row.naturalKey);
+    if (other?.hidden?.by !== "id") continue;
+    if (kind === "record") counts.addToZone(key[0] ?? "", other.envelope.life, 0, versionText(row.key, other.envelope));
+    discard(database, kind, other);
+  }
+  counts.save();
+  const zone = key[0] ?? "";
+  if (kind === "zone" && !readZoneRow(database, zone).alive) database.remove(TABLE.ZONE, keyBytes("zone", [zone]));
+}
+
+const pruneAuditSlice: Slice = async ({ database, now, auditRetentionMs }) => {
+  const end = Buffer.from(momentBytes(Math.max(now() - auditRetentionMs, 0)));
+  const old = (): readonly Row[] => {
+    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: SLICE_ROWS });
+    return rows.filter(({ key }) => Buffer.compare(key, end) < 0);
+  };
+  if (old().length === 0) return false;
+  await database.run(() => {
+    for (const { key, value } of old()) {
+      const { id }: AuditEntry = JSON.parse(value);
+      const dash = id.lastIndexOf("-");
+      database.remove(TABLE.AUDIT, key);
+      database.remove(TABLE.AUDIT_SEQUENCE, auditSequenceKey(id.slice(0, dash), Number(id.slice(dash + 1))));
+    }
+    return true;
+  });
+  return true;
+};
+
+/** The journal lies by keys, not by time: one look at each entry a round. */
+function pruneJournalSlice(): Slice {
+  let after: Uint8Array | undefined;
+  return async ({ database, now }) => {
+    const rows = database.range(TABLE.JOURNAL, { prefix: NOTHING, limit: SLICE_ROWS, ...(after && { after }) });
+    after = rows.length < SLICE_ROWS ? undefined : rows.at(-1)?.key;
+    const old = rows.filter(({ value }) => {
+      const row: JournalRow = JSON.parse(value);
+      const { stamp, born } = unpackEnvelope(row.packed).envelope;
+      return stampMs(stamp === STAMP_ZERO ? born : stamp) < now() - JOURNAL_RETENTION_MS;
+    });
+    if (old.length > 0) {
+      await database.run(() => {
+        for (const { key } of old) database.remove(TABLE.JOURNAL, key);
+        return true;
+      });
+    }
+    return after !== undefined;
+  };
+}

@@ -1,0 +1,162 @@
+/** Takes in what another store has: the greater version of each key stays, the greater value of each register. */
+import type { Kind } from "../model/objects.ts";
+import type { Changes } from "./changes.ts";
+import type { Database } from "./database.ts";
+import { compareVersions, type Envelope, hasSeen, type StoredEnvelope } from "./envelope.ts";
+import { writeJournal } from "./journal.ts";
+import { isOfZone, openEnvelope, type RawItem, writeAlias } from "./raw-items.ts";
+import type { Seal } from "./seal.ts";
+import { type Clock, isStamp, stampMs } from "./stamp.ts";
+import type { Stamp } from "./store.ts";
+import { collectionMs } from "./tombstones.ts";
+import { greaterActivation, greaterSerial, raisedSerial, SERIAL_MAX } from "./zone-row.ts";
+
+export const STAMP_AHEAD_MAX_MS = 10_000;
+
+/** `future`: stamped too far ahead of this node's clock. `collected`: a tombstone past its time. */
+export type RefusalReason = "future" | "collected" | "malformed";
+export type RefusedItem = { readonly index: number; readonly reason: RefusalReason };
+
+export type MergeParts = {
+  readonly changes: Changes;
+  readonly database: Database;
+  readonly seal: Seal;
+  readonly clock: Clock;
+  readonly nowMs: number;
+  /** A first sync raises no serials of its own. */
+  readonly isFirstSync: boolean;
+};
+
+/** Merges items in any order, and tells those that it refused. */
+export function mergeItems(parts: MergeParts, items: readonly RawItem[]): readonly RefusedItem[] {
+  const refused: RefusedItem[] = [];
+  const accepted: RawItem[] = [];
+  for (const [index, item] of items.entries()) {
+    const reason = faultOf(item, parts.nowMs);
+    if (reason === undefined) accepted.push(item);
+    else refused.push({ index, reason });
+  }
+  // A deletion says what it knew; a record of the zone's next life only that there was one.
+  const floors = accepted.filter(({ item }) => item === "floor");
+  const changed = new Set<string>();
+  const serials = new Map<string, number | undefined>();
+  for (const item of [...floors, ...accepted.filter(({ item }) => item !== "floor")]) {
+    for (const stamp of stampsOf(item)) parts.clock.observe(stamp);
+    if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
+    mergeItem(parts, item, changed);
+  }
+  if (!parts.isFirstSync) for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
+  return refused;
+}
+
+function serialNow({ changes }: MergeParts, zone: string): number | undefined {
+  return changes.zoneRow(zone).serial?.serial;
+}
+
+/** A change that came without a serial above ours must still be seen by secondaries of this node. */
+function raiseUnlessRaised(parts: MergeParts, zone: string, before: ReadonlyMap<string, number | undefined>): void {
+  const row = parts.changes.zoneRow(zone);
+  const isRaised = before.has(zone) && row.serial?.serial !== before.get(zone);
+  if (!row.alive || row.serial === undefined || isRaised) return;
+  const serial = { life: row.floor, serial: raisedSerial(row.serial.serial, parts.nowMs) };
+  parts.changes.setZoneRow({ ...row, serial: greaterSerial(row.serial, serial) });
+}
+
+function stampsOf(item: RawItem): readonly Stamp[] {
+  switch (item.item) {
+    case "object":
+      return [item.envelope.stamp, item.envelope.born, item.envelope.life];
+    case "floor":
+      return [item.floor];
+    case "serial":
+    case "activation":
+      return [item.life];
+    case "alias":
+      return [];
+  }
+}
+
+function faultOf(item: RawItem, nowMs: number): RefusalReason | undefined {
+  const stamps = stampsOf(item);
+  if (!stamps.every(isStamp)) return "malformed";
+  if (item.item === "serial" && !(Number.isInteger(item.serial) && item.serial >= 0 && item.serial <= SERIAL_MAX)) {
+    return "malformed";
+  }
+  if (stamps.some((stamp) => stampMs(stamp) > nowMs + STAMP_AHEAD_MAX_MS)) return "future";
+  if (item.item !== "object" || item.envelope.content.kind !== "tombstone") return undefined;
+  return collectionMs(item.envelope.stamp) <= nowMs ? "collected" : undefined;
+}
+
+function mergeItem(parts: MergeParts, item: RawItem, changed: Set<string>): void {
+  const { changes, database } = parts;
+  switch (item.item) {
+    case "floor":
+      changes.raiseFloor(item.zone, item.floor, item.ending);
+      break;
+    case "serial": {
+      const row = changes.zoneRow(item.zone);
+      const { life, serial } = item;
+      changes.setZoneRow({ ...row, serial: greaterSerial(row.serial, { life, serial }) });
+      break;
+    }
+    case "activation": {
+      const row = changes.zoneRow(item.zone);
+      const { life, state } = item;
+      changes.setZoneRow({ ...row, activation: greaterActivation(row.activation, { life, state }) });
+      break;
+    }
+    case "alias":
+      changes.markDirty();
+      writeAlias(database, item.kind, item.id, item.key);
+      break;
+    case "object":
+      mergeObject(parts, item, changed);
+      break;
+  }
+}
+
+function mergeObject(
+  parts: MergeParts,
+  { kind, key, envelope }: Extract<RawItem, { item: "object" }>,
+  changed: Set<string>,
+): void {
+  const { changes } = parts;
+  const zone = isOfZone(kind) ? (key[0] ?? "") : undefined;
+  if (zone !== undefined) {
+    const { floor } = changes.zoneRow(zone);
+    // Who made it hears of the floor too, and journals what the deletion had not seen.
+    if (envelope.life < floor) return;
+    if (envelope.life > floor) changes.raiseFloor(zone, envelope.life, undefined);
+  }
+  const current = changes.at(kind, key);
+  if (current === undefined) changes.place(kind, key, envelope);
+  else if (!choose(parts, kind, current, envelope)) return;
+  if (zone !== undefined) changed.add(zone);
+}
+
+/** Whether the incoming version took the place of the current one. */
+function choose(parts: MergeParts, kind: Kind, current: StoredEnvelope, incoming: Envelope): boolean {
+  const { changes, database, seal } = parts;
+  const { key } = current;
+  const mine = openEnvelope(kind, current, seal);
+  const order = compareVersions(mine, incoming);
+  if (order === 0) return false;
+  const [winner, loser] = order > 0 ? [mine, incoming] : [incoming, mine];
+  const isConflict = winner.life === loser.life && !hasSeen(winner, loser);
+  if (isConflict) {
+    changes.markDirty();
+    writeJournal(database, kind, order > 0 ? sealed(key, incoming, kind, seal) : current, "replaced", winner.stamp);
+    const areCreates = winner.content.kind === "body" && loser.content.kind === "body";
+    if (areCreates && loser.id !== "" && loser.id !== winner.id) writeAlias(database, kind, loser.id, key);
+  }
+  if (order > 0) return false;
+  changes.place(kind, key, incoming);
+  return true;
+}
+
+function sealed(key: StoredEnvelope["key"], envelope: Envelope, kind: Kind, seal: Seal): StoredEnvelope {
+  const { content } = envelope;
+  if (content.kind !== "body") return { key, envelope, sealed: false, hidden: undefined };
+  const { body, sealed: isSealed } = seal.seal(kind, key, content.body);
+  return { key, envelope: { ...envelope, content: { kind: "body", body } }, sealed: isSealed, hidden: undefined };
+}
