@@ -36,6 +36,8 @@ export type ZoneHandle = {
   readonly labels: number;
   readonly length: number;
   active: boolean;
+  /** The apex has no NS records of its own: those it answers with are made of the SOA, and change with it. */
+  nsIsFromSoa: boolean;
 };
 
 /** An RRset made for the image: its RRs in wire form and where they hold pointers to the apex; see layout.ts. */
@@ -83,7 +85,7 @@ export function createZone(writer: ImageWriter, key: NameKey): ZoneHandle {
   words[at + ZONE.CUTS] = 0;
   words[at + ZONE.APEX] = apex;
   words[at + ZONE.NEGATIVE_SOA] = 0;
-  return { incarnation, body, apex, labels: key.labels, length: key.length, active: false };
+  return { incarnation, body, apex, labels: key.labels, length: key.length, active: false, nsIsFromSoa: false };
 }
 
 /** Lets a zone answer, in place of its former incarnation if it had one: one store. */

@@ -111,6 +111,18 @@ test("without NS at the apex the SOA stands in for it again", () => {
   assert.deepEqual(lab.ask("t. NS"), ["NOERROR aa", "answer t. 300 IN NS ns.t."]);
 });
 
+test("the NS that the SOA stands in for follows a new SOA, one that was given stays", () => {
+  change("t.", "SOA", "ns2.elsewhere. h.t. 2 1 1 1 60");
+  assert.deepEqual(lab.ask("t. NS"), ["NOERROR aa", "answer t. 30 IN NS ns2.elsewhere."]);
+  change("t.", "NS", "own.elsewhere.");
+  change("t.", "SOA", "ns3.elsewhere. h.t. 3 1 1 1 60");
+  assert.deepEqual(lab.ask("t. NS"), ["NOERROR aa", "answer t. 30 IN NS own.elsewhere."]);
+  change("t.", "NS");
+  assert.deepEqual(lab.ask("t. NS"), ["NOERROR aa", "answer t. 30 IN NS ns3.elsewhere."]);
+  change("t.", "SOA", "ns4.elsewhere. h.t. 4 1 1 1 60");
+  assert.deepEqual(lab.ask("t. NS"), ["NOERROR aa", "answer t. 30 IN NS ns4.elsewhere."]);
+});
+
 test("a zone keeps its SOA", () => {
   assert.equal(change("t.", "SOA"), "a zone keeps its SOA record");
   assert.equal(lab.message("t. SOA").answers.length, 1);

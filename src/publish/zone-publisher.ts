@@ -148,23 +148,18 @@ function flush(publisher: ZonePublisher): void {
  * changes; else it is ready for `activateZone`. `serial` is the SOA's.
  */
 export function finishZone(publisher: ZonePublisher): { readonly ok: boolean; readonly serial: number } {
-  const { writer, zone, apex, problems } = publisher;
+  const { writer, zone, problems } = publisher;
   flush(publisher);
   publisher.node = 0;
-  const serial = completeApex(writer, zone, apex, publisher.buffer, publisher.warnings);
+  const serial = completeApex(publisher, publisher.warnings);
   if (serial === undefined) addProblem(publisher, 1, 1, "the zone has no SOA record");
   if (problems.length > 0) discardZone(writer, zone);
   return { ok: problems.length === 0, serial: serial ?? 0 };
 }
 
 /** Sets the SOA of negative answers and an NS where the apex has none. Returns the serial, undefined without a SOA. */
-function completeApex(
-  writer: ImageWriter,
-  zone: ZoneHandle,
-  apex: NameKey,
-  buffer: RRsetBuffer,
-  warnings: Problem[],
-): number | undefined {
+function completeApex(publisher: ZonePublisher, warnings: Problem[]): number | undefined {
+  const { writer, zone, apex, buffer } = publisher;
   const soa = rrsetOf(writer, zone.apex, RRTYPE.SOA);
   if (soa === 0) return undefined;
   const ttl = writer.view.words[soa * UNIT_WORDS + RRSET.TTL]!;
@@ -173,7 +168,8 @@ function completeApex(
   startRRset(buffer, RRTYPE.SOA, Math.min(ttl, minimum));
   addRdata(buffer, rdata, rdata.length, owner);
   setNegativeSoa(writer, zone, buffer);
-  if (rrsetOf(writer, zone.apex, RRTYPE.NS) === 0) {
+  if (rrsetOf(writer, zone.apex, RRTYPE.NS) === 0) zone.nsIsFromSoa = true;
+  if (zone.nsIsFromSoa) {
     startRRset(buffer, RRTYPE.NS, ttl);
     addRdata(buffer, rdata, mnameLength, owner);
     putRRset(writer, zone, zone.apex, buffer, false);
@@ -246,7 +242,7 @@ export function changeRRset(
   ttl: number,
   rdatas: readonly Uint8Array[],
 ): string | undefined {
-  const { writer, zone, apex, buffer } = publisher;
+  const { writer, zone, buffer } = publisher;
   const key = publisher.owner;
   readNameKey(key, owner, 0, owner.length, writer.view.control[CONTROL.HASH_SEED]!);
   const isApex = key.labels === zone.labels;
@@ -254,7 +250,7 @@ export function changeRRset(
   if (rdatas.length === 0) {
     if (isApex && type === RRTYPE.SOA) return "a zone keeps its SOA record";
     removeRRset(writer, zone, key, type, cut);
-    if (isApex && type === RRTYPE.NS) completeApex(writer, zone, apex, buffer, []);
+    if (isApex && type === RRTYPE.NS) completeApex(publisher, []);
     return undefined;
   }
   startRRset(buffer, type, ttl);
@@ -264,6 +260,7 @@ export function changeRRset(
   const conflict = nodeConflict(writer, nodeOf(writer, zone, key), type, buffer.count, isApex);
   if (conflict !== undefined) return conflict;
   putRRset(writer, zone, ensureNode(writer, zone, key), buffer, cut);
-  if (type === RRTYPE.SOA) completeApex(writer, zone, apex, buffer, []);
+  if (isApex && type === RRTYPE.NS) zone.nsIsFromSoa = false;
+  if (type === RRTYPE.SOA) completeApex(publisher, []);
   return undefined;
 }
