@@ -26,7 +26,7 @@ import {
 } from "openid-client";
 import { errorText } from "../base/errors.ts";
 import { type Claims, claimAt, type IdpEffective, safeUrl } from "../model/idp.ts";
-import { IDP_ANSWER_BYTES_MAX, IDP_TIMEOUT_SECONDS } from "../model/limits.ts";
+import { IDP_ANSWER_BYTES_MAX } from "../model/limits.ts";
 
 /** What a sign-in needs of the settings; whole, because settings that are enabled have been checked. */
 export type ProviderSettings = IdpEffective & {
@@ -54,7 +54,7 @@ export type Provider = {
 /** Metadata are read anew after so long; the provider's signing keys the library looks after. */
 const DISCOVERY_MS = 3_600_000;
 
-export function createProvider(now: () => number): Provider {
+export function createProvider(now: () => number, timeoutSeconds: number): Provider {
   let known:
     | { readonly settings: string; readonly untilMs: number; readonly found: Promise<Configuration> }
     | undefined;
@@ -62,7 +62,7 @@ export function createProvider(now: () => number): Provider {
     const { issuer, client_id, client_secret } = settings;
     const text = JSON.stringify([issuer, client_id, client_secret]);
     if (known?.settings === text && now() < known.untilMs) return known.found;
-    const found = discover(settings);
+    const found = discover(settings, timeoutSeconds);
     const entry = { settings: text, untilMs: now() + DISCOVERY_MS, found };
     known = entry;
     // A failure is not kept: the next sign-in asks again.
@@ -83,12 +83,12 @@ export function createProvider(now: () => number): Provider {
   };
 }
 
-function discover({ issuer, client_id, client_secret }: ProviderSettings): Promise<Configuration> {
+function discover({ issuer, client_id, client_secret }: ProviderSettings, timeout: number): Promise<Configuration> {
   const server = safeUrl(issuer);
   if (server === undefined) return Promise.reject(new Error("the issuer is not an https URL"));
   const isPlain = server.protocol === "http:";
   return discovery(server, client_id, undefined, clientAuth(client_secret), {
-    timeout: IDP_TIMEOUT_SECONDS,
+    timeout,
     execute: [enableNonRepudiationChecks, ...(isPlain ? [allowInsecureRequests] : [])],
     [customFetch]: boundedFetch,
   });

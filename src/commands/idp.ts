@@ -14,6 +14,7 @@ import {
   type Person,
   personOf,
 } from "../model/idp.ts";
+import { IDP_TIMEOUT_SECONDS } from "../model/limits.ts";
 import type { UserBody } from "../model/objects.ts";
 import { Refusal, refuseFaults } from "../model/refusal.ts";
 import type { Stored, StoreReader } from "../store/store.ts";
@@ -29,9 +30,14 @@ import { newEpoch, refuseFull } from "./users.ts";
 
 export type Idp = { readonly signIn: SignIn; readonly provider: Provider; readonly sealKey: KeyObject };
 
-export function createIdp(signIn: SignIn): Idp {
+/** `timeoutSeconds` is for each request to the provider. */
+export function createIdp(signIn: SignIn, timeoutSeconds = IDP_TIMEOUT_SECONDS): Idp {
   const { context, signingKey } = signIn;
-  return { signIn, provider: createProvider(context.now), sealKey: deriveKey(signingKey, "sign-in attempt") };
+  return {
+    signIn,
+    provider: createProvider(context.now, timeoutSeconds),
+    sealKey: deriveKey(signingKey, "sign-in attempt"),
+  };
 }
 
 export function readIdpSettings(store: Pick<StoreReader, "get">): IdpSettings {
