@@ -25,6 +25,7 @@ test("a name server of the zone needs an address, a wildcard's will do", async (
   assert.deepEqual(await warningsWith("ns.a.corp.", "*"), []);
   assert.deepEqual(await warningsWith("corp.", "@"), []);
   assert.equal((await warningsWith("corp.", "*")).length, 1);
+  assert.deepEqual(await warningsWith("ns.corp.corp.", "*.corp"), []);
 });
 
 test("a name server elsewhere is nobody's business, one in another hosted zone is", async () => {

@@ -24,8 +24,9 @@ function zoneAround(reader: WarningReader, name: string): string | undefined {
 function hasAddress(reader: WarningReader, zone: string, name: string): boolean {
   const relative = relativeTo(name, zone);
   if (relative === undefined) return false;
-  const above = relative === "@" ? [] : [...namesUpward(`${relative}.`).slice(1), zone];
-  const wildcards = above.map((parent) => (parent === zone ? "*" : `*.${parent.slice(0, -1)}`));
+  const above = namesUpward(`${relative}.`).slice(1);
+  // A wildcard covers names below it only: none is above the apex.
+  const wildcards = relative === "@" ? [] : [...above.map((parent) => `*.${parent.slice(0, -1)}`), "*"];
   return [relative, ...wildcards].some((owner) =>
     ["A", "AAAA", "ALIAS"].some((type) => reader.get("record", [zone, owner, type]) !== undefined),
   );
