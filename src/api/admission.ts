@@ -1,5 +1,6 @@
 /** Who may ask what: the refusals that come before the body of a request is read, in their order. */
 import type { IncomingHttpHeaders } from "node:http";
+import { mayWriteZone } from "../commands/permit.ts";
 import type { Actor, Caller, CommandContext } from "../commands/run.ts";
 import { ROLES, type Role } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
@@ -75,10 +76,10 @@ function requireRole(actor: Actor, least: Role): void {
 /** A confined token writes to its zones only; what lies outside any zone it does not write at all. */
 function requireZones(context: CommandContext, actor: Actor, row: Route, params: unknown): void {
   if (actor.zoneIds === undefined || !isMutating(row) || row.access === "public" || row.confinedTo === "body") return;
-  const touched = row.confinedTo?.(params);
-  const canonical = (id: string) => context.store.byId("zone", id)?.body.id;
-  const permitted = new Set(actor.zoneIds.map(canonical).filter((id) => id !== undefined));
-  const isPermitted = touched?.every((id) => permitted.has(canonical(id) ?? "")) ?? false;
-  if (isPermitted && permitted.size > 0) return;
+  const { store } = context;
+  // An id that is none is the business of `find`: it cannot be written to.
+  const touched = (row.confinedTo?.(params) ?? []).map((id) => store.byId("zone", id)?.body.id ?? id);
+  const hasZone = actor.zoneIds.some((id) => store.byId("zone", id) !== undefined);
+  if (row.confinedTo !== undefined && hasZone && touched.every((id) => mayWriteZone(store, actor, id))) return;
   throw new Refusal("zone_not_permitted", "the token is confined to other zones");
 }

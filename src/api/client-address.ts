@@ -1,5 +1,5 @@
 /** Where a request comes from, behind proxies that the operator trusts. */
-import { type Cidr, cidrFromText, ipFromText, ipToText } from "../base/ip.ts";
+import { type Cidr, ipFromText, ipToText } from "../base/ip.ts";
 
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
@@ -18,12 +18,11 @@ export function plainAddress(text: string): string | undefined {
 export function clientAddress(
   peer: string,
   forwardedFor: string | readonly string[] | undefined,
-  trustedProxies: readonly string[],
+  trustedProxies: readonly Cidr[],
 ): string {
   let address = plainAddress(peer) ?? peer;
-  const blocks = trustedProxies.map(cidrFromText).filter((block) => block !== undefined);
   const entries = forwardedFor === undefined ? [] : [forwardedFor].flat().join(",").split(",");
-  while (blocks.some((block) => isInside(address, block))) {
+  while (trustedProxies.some((block) => isInside(address, block))) {
     const entry = plainAddress((entries.pop() ?? "").trim());
     if (entry === undefined) break;
     address = entry;

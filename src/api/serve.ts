@@ -3,6 +3,7 @@ import type { Http2SecureServer } from "node:http2";
 import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest, RouteGenericInterface } from "fastify";
 import { errorText } from "../base/errors.ts";
+import type { Cidr } from "../base/ip.ts";
 import type { Caller } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { admit, type Door, isMutating, takeToken } from "./admission.ts";
@@ -18,7 +19,7 @@ export type Response = FastifyReply<RouteGenericInterface, Http2SecureServer>;
 export type Counter = {
   readonly door: Door;
   readonly budget: BodyBudget;
-  readonly trustedProxies: readonly string[];
+  readonly trustedProxies: readonly Cidr[];
 };
 
 export type RowHandlers = {

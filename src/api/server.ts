@@ -5,6 +5,7 @@ import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import fastify, { type FastifyInstance } from "fastify";
 import { OperatorError } from "../base/errors.ts";
+import type { Cidr } from "../base/ip.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
@@ -40,8 +41,7 @@ export type ApiServerOptions = {
   readonly certificate: CertificateSource;
   /** Requests a minute of one address, asked anew at every request. */
   readonly rateLimit: (rateClass: RateClass) => number;
-  /** CIDR blocks. */
-  readonly trustedProxies?: readonly string[];
+  readonly trustedProxies?: readonly Cidr[];
   readonly allowedOrigins?: readonly string[];
   readonly probe?: (path: ProbePath) => ProbeAnswer | Promise<ProbeAnswer>;
   readonly observe?: (observation: Observation) => void;

@@ -78,8 +78,6 @@ export const IMPORT_ZONE_RECORDS_MAX = 50_000;
 export const IMPORT_RECORDS_MAX = 1_000_000;
 /** Entries of each list of faults and notes in the answer to an import; the rest are counted. */
 export const IMPORT_NOTES_MAX = 1_000;
-/** Nesting of a JSON bundle: a header of a probe lies eight deep. */
-export const IMPORT_JSON_DEPTH_MAX = 32;
 /** One row of CSV: the longest value, quoted, beside its other columns. */
 export const CSV_ROW_BYTES_MAX = 100_000;
 /** One header block and the boundary of a part of multipart/form-data (RFC 2046 section 5.1.1). */
@@ -107,3 +105,14 @@ export const OTLP_INTERVAL_SECONDS_MAX = 3_600;
 export const OTLP_HEADERS_MAX = 32;
 /** An address or a host name, with a port. */
 export const ENDPOINT_MAX = 262;
+
+/** TSIG keys and subnet mappings. */
+export const TSIG_KEYS_MAX = 1_000;
+/** 128 bits; RFC 8945 section 8 wants a secret that cannot be guessed. */
+export const TSIG_SECRET_BYTES_MIN = 16;
+export const TSIG_SECRET_BYTES_MAX = 512;
+export const TSIG_GRANTS_MAX = 200;
+export const TSIG_GRANT_NAMES_MAX = 1_000;
+/** A key as JSON, so that it fits into one value of the store. */
+export const TSIG_KEY_BYTES_MAX = 48_000;
+export const SUBNET_MAPPINGS_MAX = 200_000;

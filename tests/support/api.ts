@@ -10,6 +10,7 @@ import { Agent, request } from "undici";
 import type { Authenticate } from "../../src/api/admission.ts";
 import type { Route } from "../../src/api/route.ts";
 import { type ApiServer, type ApiServerOptions, startApiServer } from "../../src/api/server.ts";
+import type { Log } from "../../src/base/log.ts";
 import type { Actor, CommandContext } from "../../src/commands/run.ts";
 import type { Role } from "../../src/model/objects.ts";
 import { Refusal } from "../../src/model/refusal.ts";
@@ -49,6 +50,7 @@ export type TestApi = AsyncDisposable & {
 
 export type TestApiOptions = Partial<Omit<ApiServerOptions, "routes" | "context">> & {
   readonly authenticateWith?: (context: CommandContext) => Authenticate;
+  readonly log?: Log;
 };
 
 /** Starts the API on a free port of 127.0.0.1 with the routes that `routesOf` makes for its store. */
@@ -57,7 +59,8 @@ export async function startApi(
   options: TestApiOptions = {},
 ): Promise<TestApi> {
   const temporary = await temporaryStore();
-  const { context } = temporary;
+  const { log, authenticateWith, ...serverOptions } = options;
+  const context = { ...temporary.context, ...(log === undefined ? {} : { log }) };
   const directory = await mkdtemp(join(tmpdir(), "signpost-api-"));
   const actors = new Map<string, Actor>();
   for (const role of ["readonly", "editor", "admin"] as const) {
@@ -66,11 +69,11 @@ export async function startApi(
   const server = await startApiServer({
     context,
     routes: routesOf(context),
-    authenticate: options.authenticateWith?.(context) ?? ((headers) => actorOf(actors, headers.authorization)),
+    authenticate: authenticateWith?.(context) ?? ((headers) => actorOf(actors, headers.authorization)),
     listen: { host: "127.0.0.1", port: 0 },
     certificate: { kind: "self-made", directory, names: ["localhost", "127.0.0.1"] },
     rateLimit: () => 10_000_000,
-    ...options,
+    ...serverOptions,
   });
   const agents = { one: agentOf(false), two: agentOf(true) };
   return {
@@ -125,5 +128,10 @@ async function ask(url: string, agent: Agent, method: string, path: string, aske
   const text = await response.body.text();
   const isJson =
     /json/.test(String(response.headers["content-type"])) && !/ndjson/.test(String(response.headers["content-type"]));
-  return { status: response.statusCode, headers: response.headers, body: isJson ? JSON.parse(text) : undefined, text };
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    body: isJson && text !== "" ? JSON.parse(text) : undefined,
+    text,
+  };
 }

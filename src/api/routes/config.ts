@@ -1,0 +1,74 @@
+/** /config/*, /transport-config and /observability/otlp: the settings that hold for the whole cluster. */
+import { putConfig, viewConfig } from "../../commands/config-documents.ts";
+import type { CommandContext } from "../../commands/run.ts";
+import { configUpdateSchema, configViewSchema } from "../../model/config-documents.ts";
+import type { ConfigName } from "../../model/config-schemas.ts";
+import { type Route, route } from "../route.ts";
+
+/** Where each document is, and what it is called in the documentation. */
+const DOCUMENTS: { readonly [Name in ConfigName]: { readonly path: string; readonly title: string } } = {
+  "rate-limits": { path: "/config/rate-limits", title: "the limits of requests a minute" },
+  "delete-guardrails": { path: "/config/delete-guardrails", title: "the guardrails of deletions" },
+  "region-discovery": { path: "/config/region-discovery", title: "how regions are discovered" },
+  axfr: { path: "/config/axfr", title: "zone transfers and NOTIFY" },
+  "query-log": { path: "/config/query-log", title: "the log of queries" },
+  "dynamic-dns": { path: "/config/dynamic-dns", title: "dynamic updates" },
+  cache: { path: "/config/cache", title: "the cache of forwarded answers" },
+  replication: { path: "/config/replication", title: "the timing of replication, which a restart applies" },
+  "health-probe-policy": { path: "/config/health-probe-policy", title: "what health probes may do" },
+  "private-endpoints": { path: "/config/private-endpoints", title: "the automation of private endpoints" },
+  transport: { path: "/transport-config", title: "DNS over TLS and over HTTPS" },
+  otlp: { path: "/observability/otlp", title: "the export of metrics" },
+};
+
+/** The routes of every document of settings. */
+export function configRoutes(context: CommandContext): readonly Route[] {
+  return CONFIG_NAMES.flatMap((name) => documentRoutes(context, name));
+}
+
+const CONFIG_NAMES: readonly ConfigName[] = [
+  "rate-limits",
+  "delete-guardrails",
+  "region-discovery",
+  "axfr",
+  "query-log",
+  "dynamic-dns",
+  "cache",
+  "replication",
+  "health-probe-policy",
+  "private-endpoints",
+  "transport",
+  "otlp",
+];
+
+function documentRoutes(context: CommandContext, name: ConfigName): readonly Route[] {
+  const { path, title } = DOCUMENTS[name];
+  const response = configViewSchema(name);
+  return [
+    route({
+      method: "GET",
+      path,
+      summary: `Read ${title}: as configured, and under "effective" as applied`,
+      tag: "configuration",
+      access: "readonly",
+      response,
+      handle: () => {
+        const { view, etag } = viewConfig(context.store, name);
+        return { headers: etag === undefined ? {} : { etag }, body: view };
+      },
+    }),
+    route({
+      method: "PUT",
+      path,
+      summary: `Change the fields given of ${title}; null leaves a field to its default`,
+      tag: "configuration",
+      access: "admin",
+      body: configUpdateSchema(name),
+      response,
+      handle: async ({ body, caller }) => {
+        const { view, etag } = await putConfig(context, caller, name, body);
+        return { headers: etag === undefined || caller.dryRun ? {} : { etag }, body: view };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,27 @@
+/** /stats: how much there is of everything. */
+import Type from "typebox";
+import type { CommandContext } from "../../commands/run.ts";
+import { readStats } from "../../commands/stats.ts";
+import { type Route, route } from "../route.ts";
+
+const StatsView = Type.Object({
+  zones: Type.Integer(),
+  records: Type.Integer(),
+  nodes: Type.Integer(),
+  users: Type.Integer(),
+});
+
+/** The routes of /stats. `nodeCount`: how many nodes the cluster has. */
+export function statsRoutes({ store }: CommandContext, nodeCount: () => number): readonly Route[] {
+  return [
+    route({
+      method: "GET",
+      path: "/stats",
+      summary: "Count zones, records, nodes and users",
+      tag: "stats",
+      access: "readonly",
+      response: StatsView,
+      handle: () => ({ body: readStats(store, nodeCount()) }),
+    }),
+  ];
+}
