@@ -1,0 +1,306 @@
+/**
+ * A zone file as drafts of records. RRs of one name and type are one record; where their TTLs differ the smallest holds
+ * for all (RFC 2181 section 5.2). What the file says wrongly costs its own record and no other; without a usable SOA the
+ * file is refused.
+ */
+
+import { RRTYPE } from "../dns/codes.ts";
+import { nameFromText, nameToText, ROOT_NAME } from "../dns/name.ts";
+import { parseZoneFile } from "../dns/zone-file.ts";
+import type { ZoneFileReport } from "../dns/zone-report.ts";
+import { IMPORT_NOTES_MAX, IMPORT_ZONE_RECORDS_MAX } from "../model/limits.ts";
+import { absoluteName, canonicalName, relativeTo } from "../model/names.ts";
+import { RECORD_TYPES, type RecordType, type ZoneBody } from "../model/objects.ts";
+import { ownershipConflict } from "../model/ownership.ts";
+import { RecordCreate, recordFromCreate } from "../model/record.ts";
+import { fieldsFromRdata } from "../model/record-values.ts";
+import { Refusal, refuseFaults } from "../model/refusal.ts";
+import { checkShape } from "../model/shape.ts";
+import { type ZoneCreate, zoneFromCreate } from "../model/zone.ts";
+import { type ParseError, type RecordDraft, sortByName, type ZoneDraft } from "./import-draft.ts";
+import { overLimitText } from "./import-limit.ts";
+import { readMarks, type ZoneFileMarks } from "./zone-file-marks.ts";
+
+export type ZoneFileOptions = {
+  /** Completes relative names until the file's own $ORIGIN, and then the SOA's names need not be absolute. */
+  readonly origin?: string;
+  /** Records over the limit are cut off and not a fault of the file. */
+  readonly cuts?: boolean;
+};
+
+export type ZoneFileOutcome =
+  | { readonly kind: "zone"; readonly draft: ZoneDraft }
+  /** The file holds more records than a zone may: nothing of it is taken. */
+  | { readonly kind: "too-large"; readonly error: ParseError };
+
+/** RRs of one name and type, in the order of the file. */
+type Group = {
+  readonly name: string;
+  readonly type: RecordType;
+  readonly line: number;
+  readonly column: number;
+  readonly wires: Uint8Array[];
+  readonly lines: number[];
+  ttl: number;
+  ttlsDiffer: boolean;
+};
+
+type Reading = {
+  readonly file: string;
+  readonly groups: Map<string, Group>;
+  readonly errors: ParseError[];
+  errorsOmitted: number;
+  readonly warnings: string[];
+  zone: string;
+  soa: Uint8Array | undefined;
+  soaTtl: number;
+  /** Where the first record over the limit stands. */
+  overLimit: { readonly line: number; readonly column: number } | undefined;
+};
+
+const TYPE_BY_NUMBER: ReadonlyMap<number, RecordType> = new Map(RECORD_TYPES.map((type) => [RRTYPE[type], type]));
+
+/** Reads one file. Throws `invalid_request` where its SOA is missing, short or not absolute. */
+export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOptions = {}): ZoneFileOutcome {
+  const reading: Reading = {
+    file,
+    groups: new Map(),
+    errors: [],
+    errorsOmitted: 0,
+    warnings: [],
+    zone: "",
+    soa: undefined,
+    soaTtl: 0,
+    overLimit: undefined,
+  };
+  const origin = options.origin === undefined ? undefined : nameFromText(options.origin);
+  const report = parseZoneFile(text, {
+    ...(origin?.kind === "name" ? { origin: origin.name } : {}),
+    onZone: (apex) => {
+      reading.zone = canonicalName(apex);
+    },
+    onRecord: (owner, ownerLength, type, ttl, rdata, rdataLength, line, column) =>
+      takeRecord(reading, owner.subarray(0, ownerLength), type, ttl, rdata.slice(0, rdataLength), line, column),
+  });
+  const soa = requireSoa(reading, report, origin !== undefined);
+  takeReport(reading, report);
+  if (reading.overLimit !== undefined && options.cuts !== true) {
+    return { kind: "too-large", error: { file, ...reading.overLimit, detail: overLimitText(reading.zone) } };
+  }
+  const { create, serial } = soa;
+  const zone = zoneFromCreate(create, "", { deletionLock: false });
+  const records = draftRecords(reading, zone, readMarks(text), soa.mname);
+  const { errorsOmitted } = reading;
+  if (errorsOmitted > 0) {
+    reading.errors.push({ file, line: 1, column: 1, detail: `${errorsOmitted} more lines or records were not taken` });
+  }
+  const draft: ZoneDraft = {
+    create,
+    serial,
+    file,
+    records: sortByName(records),
+    parseErrors: reading.errors,
+    errors: reading.overLimit === undefined ? [] : [overLimitText(reading.zone)],
+    warnings: reading.warnings,
+  };
+  return { kind: "zone", draft };
+}
+
+function addError(reading: Reading, line: number, column: number, detail: string): void {
+  if (reading.errors.length >= IMPORT_NOTES_MAX) reading.errorsOmitted++;
+  else reading.errors.push({ file: reading.file, line, column, detail });
+}
+
+function takeRecord(
+  reading: Reading,
+  owner: Uint8Array,
+  type: number,
+  ttl: number,
+  rdata: Uint8Array,
+  line: number,
+  column: number,
+): void {
+  if (type === RRTYPE.SOA) {
+    reading.soa = rdata;
+    reading.soaTtl = ttl;
+    return;
+  }
+  const recordType = TYPE_BY_NUMBER.get(type);
+  const name = relativeTo(canonicalName(owner), reading.zone);
+  // The parser gives types of the table and owners within the zone only, once it knows the zone; without a SOA it knows none.
+  if (recordType === undefined || name === undefined) return;
+  const key = `${name} ${recordType}`;
+  const group = reading.groups.get(key);
+  if (group === undefined) {
+    if (reading.groups.size >= IMPORT_ZONE_RECORDS_MAX) reading.overLimit ??= { line, column };
+    else {
+      const first = { name, type: recordType, line, column, wires: [rdata], lines: [line], ttl, ttlsDiffer: false };
+      reading.groups.set(key, first);
+    }
+    return;
+  }
+  if (group.ttl !== ttl) group.ttlsDiffer = true;
+  group.ttl = Math.min(group.ttl, ttl);
+  if (isHeld(group.wires, rdata)) return;
+  group.wires.push(rdata);
+  group.lines.push(line);
+}
+
+/** Names in rdata may differ in case only; the values' own check finds those. */
+function isHeld(wires: readonly Uint8Array[], rdata: Uint8Array): boolean {
+  // An RRset of thousands is refused by its size later; looking at all of them here would take the square of its length.
+  return wires.length < 1_000 && wires.some((wire) => Buffer.compare(wire, rdata) === 0);
+}
+
+type SoaDraft = { readonly create: ZoneCreate; readonly serial: number; readonly mname: string };
+
+function requireSoa(reading: Reading, report: ZoneFileReport, hasOrigin: boolean): SoaDraft {
+  const { file, zone, soa } = reading;
+  const where = file === "" ? "the zone file" : `file ${JSON.stringify(file)}`;
+  if (soa === undefined) {
+    const cause = report.errors.find(({ detail }) => detail.includes("SOA")) ?? report.errors[0];
+    const because = cause === undefined ? "" : `: line ${cause.line}, column ${cause.column}: ${cause.detail}`;
+    throw soaRefusal(file, `${where} has no complete SOA record${because}`);
+  }
+  if (!report.soaIsAbsolute && !hasOrigin) {
+    throw soaRefusal(
+      file,
+      `${where}: the names of its SOA record are not absolute: end them in a dot, or begin with $ORIGIN and the zone's name`,
+    );
+  }
+  const view = new DataView(soa.buffer, soa.byteOffset, soa.byteLength);
+  const mname = nameToText(soa);
+  const rnameAt = wireLength(soa, 0);
+  const numbersAt = rnameAt + wireLength(soa, rnameAt);
+  const [refresh, retry, expire, minimum] = [4, 8, 12, 16].map((offset) => view.getUint32(numbersAt + offset));
+  return {
+    mname: mname.toLowerCase(),
+    serial: view.getUint32(numbersAt),
+    create: {
+      name: zone,
+      default_ttl: reading.soaTtl,
+      soa: {
+        mname,
+        rname: nameToText(soa, rnameAt),
+        refresh: refresh ?? 0,
+        retry: retry ?? 0,
+        expire: expire ?? 0,
+        minimum: minimum ?? 0,
+      },
+    },
+  };
+}
+
+function soaRefusal(file: string, detail: string): Refusal {
+  return new Refusal("invalid_request", detail, [{ pointer: "", detail }], file === "" ? {} : { file });
+}
+
+function wireLength(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (bytes[at]! !== 0) at += bytes[at]! + 1;
+  return at + 1 - from;
+}
+
+function takeReport(reading: Reading, report: ZoneFileReport): void {
+  for (const { line, column, detail } of report.errors) addError(reading, line, column, detail);
+  for (const { line, column, owner, type } of report.leftOut) {
+    addError(reading, line, column, `${owner} ${type}: zones here hold no records of this type`);
+  }
+  reading.errorsOmitted += report.errorsOmitted + report.leftOutOmitted;
+}
+
+function draftRecords(reading: Reading, zone: ZoneBody, marks: ZoneFileMarks, mname: string): RecordDraft[] {
+  const { groups } = reading;
+  if (marks.hasSynthesisedNs) dropSynthesisedNs(reading, mname);
+  const records: RecordDraft[] = [];
+  const typesAt = new Map<string, RecordType[]>();
+  for (const group of groups.values()) {
+    const draft = draftRecord(reading, zone, group);
+    if (draft === undefined) continue;
+    const types = typesAt.get(group.name) ?? [];
+    const rival = ownershipConflict(group.type, types);
+    if (rival !== undefined) {
+      addError(
+        reading,
+        group.line,
+        group.column,
+        `${titleOf(group, zone)}: ${group.name} has a ${rival} record already`,
+      );
+      continue;
+    }
+    typesAt.set(group.name, [...types, group.type]);
+    records.push(draft);
+  }
+  for (const { name, type, line } of marks.autoPopulate) {
+    const relative = name.endsWith(".") ? relativeTo(name.toLowerCase(), zone.name) : name;
+    if (groups.has(`${relative} ${type}`)) continue;
+    const draft = attempt(reading, line, 1, `auto_populate ${name} ${type}`, () => ({
+      body: recordFromCreate({ name: relative ?? name, type, values: [], auto_populate: true }, zone, ""),
+      line,
+      column: 1,
+    }));
+    if (draft !== undefined) records.push(draft);
+  }
+  return records;
+}
+
+/** The NS that every zone without one of its own answers with: the export shows it and the import does not store it. */
+function dropSynthesisedNs({ groups }: Reading, mname: string): void {
+  const group = groups.get("@ NS");
+  if (group?.wires.length !== 1 || nameToText(group.wires[0] ?? ROOT_NAME).toLowerCase() !== mname) return;
+  groups.delete("@ NS");
+}
+
+function draftRecord(reading: Reading, zone: ZoneBody, group: Group): RecordDraft | undefined {
+  const { name, type, wires, lines, line, column } = group;
+  let fields = fieldsFromRdata(type, wires);
+  while (fields.kind === "fault") {
+    const { index, detail } = fields;
+    addError(reading, lines[index] ?? line, column, `${titleOf(group, zone)}: ${detail}`);
+    wires.splice(index, 1);
+    lines.splice(index, 1);
+    if (wires.length === 0) return undefined;
+    fields = fieldsFromRdata(type, wires);
+  }
+  const ttl = Math.min(group.ttl, 2 ** 31 - 1);
+  if (group.ttlsDiffer)
+    note(reading.warnings, `${titleOf(group, zone)}: its TTLs differ; the smallest is taken: ${ttl}`);
+  if (ttl === 0) note(reading.warnings, `${titleOf(group, zone)}: TTL 0 means the zone's default here`);
+  const given = { ...fields.fields, name, type, ttl };
+  return attempt(reading, line, column, titleOf(group, zone), () => ({
+    body: recordFromCreate(shaped(given), zone, ""),
+    line,
+    column,
+  }));
+}
+
+/** What the file has, held against the bounds that a POST has. */
+function shaped(given: unknown): RecordCreate {
+  refuseFaults(checkShape(RecordCreate, given));
+  // The shape has been checked.
+  return given as RecordCreate;
+}
+
+function attempt(
+  reading: Reading,
+  line: number,
+  column: number,
+  title: string,
+  make: () => RecordDraft,
+): RecordDraft | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    addError(reading, line, column, `${title}: ${error.faults[0]?.detail ?? error.message}`);
+    return undefined;
+  }
+}
+
+function note(notes: string[], text: string): void {
+  if (notes.length < IMPORT_NOTES_MAX) notes.push(text);
+}
+
+function titleOf(group: Group, zone: ZoneBody): string {
+  return `${absoluteName(group.name, zone.name)} ${group.type}`;
+}
