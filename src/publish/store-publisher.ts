@@ -1,0 +1,397 @@
+/**
+ * Keeps the image at what the store holds. It hears of every transaction before its writer does: what is small is on the
+ * wire before the acknowledgement, what is large follows in slices, between which the thread does other things. New zones
+ * and large changes are built beside what answers and shown by one store; other changes of several names are bracketed.
+ */
+import { errorText } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { nameToText } from "../dns/name.ts";
+import { beginChange, collect, discardZone, endChange, zoneNames } from "../image/writer.ts";
+import type { ImageWriter } from "../image/writer-state.ts";
+import type { NaturalKey, RecordType } from "../model/objects.ts";
+import type { ChangeBatch, Store, Stored } from "../store/store.ts";
+import {
+  addStored,
+  buildZone,
+  createZoneTools,
+  hideZone,
+  publisherOf,
+  publishName,
+  publishSoa,
+  showZone,
+  type ZoneImage,
+  type ZoneTools,
+} from "./store-zone.ts";
+
+export type StorePublisherOptions = {
+  readonly store: Pick<Store, "get" | "list" | "count" | "serialOf" | "stateOf" | "onChange">;
+  readonly writer: ImageWriter;
+  readonly log: Log;
+  /** Milliseconds from any moment on; default: those of the process. */
+  readonly clock?: () => number;
+};
+
+export type PublishStats = {
+  /** Zones that wait to be published, or are being published in slices. */
+  readonly waitingZones: number;
+  /** Zones that could not be published since they last changed. */
+  readonly failedZones: number;
+  /** Changes of zones published, and the time from commit to image in all of them together. */
+  readonly published: number;
+  readonly publishedMs: number;
+  /** The longest of them. */
+  readonly slowestMs: number;
+};
+
+export type StorePublisher = Disposable & {
+  /** Puts the whole store into the image and takes out what else is there. Resolves when all of it answers. */
+  readonly start: () => Promise<void>;
+  /** Resolves when nothing waits any more. */
+  readonly settled: () => Promise<void>;
+  readonly stats: () => PublishStats;
+};
+
+/** The longest that publishing holds the thread at a stretch, but for a single store of the image. */
+const SLICE_MS = 5;
+/** Names, or records of zones that are built, which one transaction publishes at once, before the acknowledgement. */
+const NAMES_AT_ONCE = 300;
+/** Records read from the store in one step. */
+const STEP_RECORDS = 100;
+const STEP_NAMES = 20;
+/** A change of more names than this, and of an eighth of the zone, is built beside it and shown as a whole. */
+const NAMES_REBUILT = 1000;
+const REBUILT_SHARE = 8;
+const SEGMENTS_AT_ONCE = 4;
+const COLLECT_PAUSE_MS = 2;
+
+type Names = Map<string, Set<RecordType>>;
+
+/** What is to be done for one zone. */
+type Work = {
+  readonly zone: string;
+  readonly sinceMs: number;
+  /** The zone itself has to be looked at before its names. */
+  isPlanned: boolean;
+  /** Names that changed, with the types of their records. */
+  readonly names: Names;
+  building: { readonly image: ZoneImage; after: NaturalKey | undefined; isRead: boolean } | undefined;
+};
+
+type State = {
+  readonly options: StorePublisherOptions;
+  readonly tools: ZoneTools;
+  readonly clock: () => number;
+  readonly zones: Map<string, ZoneImage>;
+  readonly queue: Map<string, Work>;
+  readonly failed: Set<string>;
+  readonly waiting: (() => void)[];
+  next: NodeJS.Immediate | undefined;
+  collecting: NodeJS.Timeout | undefined;
+  isEnded: boolean;
+  published: number;
+  publishedMs: number;
+  slowestMs: number;
+};
+
+/** From now on changes of the store reach the image; `start` brings in what is there already. */
+export function openStorePublisher(options: StorePublisherOptions): StorePublisher {
+  const { store, writer, log } = options;
+  const onFault = (zone: string, name: string, detail: string) => {
+    log("error", `a record of ${zone} cannot be answered: ${detail}`, { zone, name });
+  };
+  const state: State = {
+    options,
+    tools: createZoneTools(writer, onFault),
+    clock: options.clock ?? (() => performance.now()),
+    zones: new Map(),
+    queue: new Map(),
+    failed: new Set(),
+    waiting: [],
+    next: undefined,
+    collecting: undefined,
+    isEnded: false,
+    published: 0,
+    publishedMs: 0,
+    slowestMs: 0,
+  };
+  const end = store.onChange((batch) => hear(state, batch));
+  return {
+    start: () => start(state),
+    settled: () => settled(state),
+    stats: () => ({
+      waitingZones: state.queue.size,
+      failedZones: state.failed.size,
+      published: state.published,
+      publishedMs: state.publishedMs,
+      slowestMs: state.slowestMs,
+    }),
+    [Symbol.dispose]: () => {
+      end();
+      state.isEnded = true;
+      clearImmediate(state.next);
+      clearTimeout(state.collecting);
+    },
+  };
+}
+
+const ZONES_PAGE = 1000;
+
+async function start(state: State): Promise<void> {
+  const { store, writer } = state.options;
+  // A predecessor may have left zones, half changed or deleted since: each is replaced as a whole, or ended.
+  for (const wire of zoneNames(writer)) {
+    if (activeZone(state, nameToText(wire)) === undefined) hideZone(state.tools, wire);
+  }
+  let after: NaturalKey | undefined;
+  for (;;) {
+    const page = store.list("zone", { limit: ZONES_PAGE, ...(after === undefined ? {} : { after }) });
+    for (const { body } of page) enqueue(state, workFor(state, body.name));
+    await settled(state);
+    const last = page.at(-1);
+    if (last === undefined || page.length < ZONES_PAGE || state.isEnded) return;
+    after = last.key;
+  }
+}
+
+function settled(state: State): Promise<void> {
+  if (state.queue.size === 0) return Promise.resolve();
+  return new Promise((resolve) => state.waiting.push(resolve));
+}
+
+function workFor(state: State, zone: string): Work {
+  return { zone, sinceMs: state.clock(), isPlanned: false, names: new Map(), building: undefined };
+}
+
+/** One transaction: small work is done at once, the rest waits its turn. */
+function hear(state: State, batch: ChangeBatch): void {
+  if (state.isEnded) return;
+  let left = NAMES_AT_ONCE;
+  for (const work of sortByZone(state, batch).values()) {
+    const waiting = state.queue.get(work.zone);
+    const names = waiting === undefined ? namesToPublish(state, work) : work.names.size;
+    const isAtOnce = names <= left;
+    if (isAtOnce) left -= names;
+    if (waiting !== undefined) join(state, waiting, work, isAtOnce);
+    else if (isAtOnce) finish(state, work);
+    else enqueue(state, work);
+  }
+  collectSome(state);
+}
+
+function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
+  const works = new Map<string, Work>();
+  const workOf = (zone: string) => {
+    const known = works.get(zone);
+    if (known !== undefined) return known;
+    const work = workFor(state, zone);
+    works.set(zone, work);
+    return work;
+  };
+  for (const { kind, key, before, after } of batch.changes) {
+    const [zone = "", name = ""] = key;
+    if (kind === "zone") workOf(zone);
+    if (kind !== "record") continue;
+    const body = (after ?? before)?.body;
+    if (body === undefined || !("type" in body)) continue;
+    const { names } = workOf(zone);
+    const types = names.get(name);
+    if (types === undefined) names.set(name, new Set([body.type]));
+    else types.add(body.type);
+  }
+  for (const zone of batch.zones) workOf(zone);
+  return works;
+}
+
+/** More to do for a zone that waits. What answers now is brought up to date at once where that is little. */
+function join(state: State, waiting: Work, work: Work, isAtOnce: boolean): void {
+  waiting.isPlanned = false;
+  for (const [name, types] of work.names) {
+    const known = waiting.names.get(name);
+    if (known === undefined) waiting.names.set(name, types);
+    else for (const type of types) known.add(type);
+  }
+  const stored = activeZone(state, work.zone);
+  const image = state.zones.get(work.zone);
+  const isLive = stored !== undefined && image !== undefined && !needsBuilding(image, stored);
+  if (isLive && isAtOnce) attempt(state, work, () => changeLive(state, image, stored, work.names));
+}
+
+/** The zone in the store, where it is one that answers. */
+function activeZone({ options: { store } }: State, zone: string): Stored<"zone"> | undefined {
+  const stored = store.get("zone", [zone]);
+  return stored !== undefined && store.stateOf(zone) === "active" ? stored : undefined;
+}
+
+/** Another life of the zone, or another TTL of all records that inherit it. */
+function needsBuilding(image: ZoneImage, { born, body }: Stored<"zone">): boolean {
+  return image.born !== born || image.body.default_ttl !== body.default_ttl;
+}
+
+/** How much the work is: names that changed, or all records of a zone that has to be built. */
+function namesToPublish(state: State, work: Work): number {
+  const stored = activeZone(state, work.zone);
+  if (stored === undefined) return 1;
+  const image = state.zones.get(work.zone);
+  if (image !== undefined && !needsBuilding(image, stored)) return Math.max(1, work.names.size);
+  return Math.max(1, state.options.store.count("record", work.zone));
+}
+
+function enqueue(state: State, work: Work): void {
+  state.queue.set(work.zone, work);
+  schedule(state);
+}
+
+function schedule(state: State): void {
+  if (state.next !== undefined || state.queue.size === 0 || state.isEnded) return;
+  state.next = setImmediate(() => {
+    state.next = undefined;
+    drain(state);
+    schedule(state);
+  });
+}
+
+/** One slice of what waits, the oldest first. */
+function drain(state: State): void {
+  const until = state.clock() + SLICE_MS;
+  do {
+    const [work] = state.queue.values();
+    if (work === undefined) break;
+    if (attempt(state, work, () => step(state, work)) !== false) {
+      state.queue.delete(work.zone);
+      done(state, work);
+    }
+  } while (state.clock() < until);
+  collectSome(state);
+  if (state.queue.size === 0) for (const resolve of state.waiting.splice(0)) resolve();
+}
+
+function finish(state: State, work: Work): void {
+  while (attempt(state, work, () => step(state, work)) === false);
+  done(state, work);
+}
+
+function done(state: State, work: Work): void {
+  const tookMs = state.clock() - work.sinceMs;
+  state.published++;
+  state.publishedMs += tookMs;
+  state.slowestMs = Math.max(state.slowestMs, tookMs);
+}
+
+/** Undefined where `run` threw: the zone answers as before, and waits for its next change. */
+function attempt<T>(state: State, work: Work, run: () => T): T | undefined {
+  try {
+    const result = run();
+    state.failed.delete(work.zone);
+    return result;
+  } catch (error) {
+    if (work.building !== undefined) discardZone(state.tools.writer, work.building.image.handle);
+    work.building = undefined;
+    state.failed.add(work.zone);
+    // What the image holds of it is not known any more: the next change builds it anew.
+    state.zones.delete(work.zone);
+    state.options.log("error", `zone ${work.zone} cannot be published: ${errorText(error)}`, { zone: work.zone });
+    return undefined;
+  }
+}
+
+/** A small part of the work. Returns whether that was the last. */
+function step(state: State, work: Work): boolean {
+  const stored = activeZone(state, work.zone);
+  if (!work.isPlanned) plan(state, work, stored);
+  work.isPlanned = true;
+  if (stored === undefined) return true;
+  if (work.building !== undefined) return build(state, work, stored);
+  const image = state.zones.get(work.zone);
+  if (image === undefined) return true;
+  const some = takeSome(work.names);
+  changeLive(state, image, stored, some, work.names.size === 0);
+  return work.names.size === 0;
+}
+
+/** Looks at the zone itself: whether it ends, is to be built, or has names to change. */
+function plan(state: State, work: Work, stored: Stored<"zone"> | undefined): void {
+  const { tools, zones, options } = state;
+  const { building } = work;
+  if (building !== undefined && (stored === undefined || needsBuilding(building.image, stored))) {
+    discardZone(tools.writer, building.image.handle);
+    work.building = undefined;
+  }
+  const image = zones.get(work.zone);
+  if (stored === undefined) {
+    work.names.clear();
+    if (image !== undefined) hideZone(tools, image.wire);
+    zones.delete(work.zone);
+    return;
+  }
+  if (work.building !== undefined) return;
+  const isWide =
+    work.names.size > NAMES_REBUILT && work.names.size * REBUILT_SHARE > options.store.count("record", work.zone);
+  if (image !== undefined && !needsBuilding(image, stored) && !isWide) return;
+  // Everything is read from the beginning: what has changed so far comes along.
+  work.names.clear();
+  const serial = options.store.serialOf(work.zone) ?? 0;
+  work.building = { image: buildZone(tools, stored, serial), after: undefined, isRead: false };
+}
+
+/** The next records of a zone in the making; at the end what changed meanwhile, and then it answers. */
+function build(state: State, work: Work, stored: Stored<"zone">): boolean {
+  const { building } = work;
+  const { tools, options, zones } = state;
+  if (building === undefined) return true;
+  const { image } = building;
+  const publisher = publisherOf(tools, image);
+  if (!building.isRead) {
+    const { after } = building;
+    const page = options.store.list("record", {
+      prefix: [work.zone],
+      limit: STEP_RECORDS,
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const { body, shadowedBy } of page) {
+      if (shadowedBy === undefined) addStored(tools, publisher, image, body);
+    }
+    building.after = page.at(-1)?.key;
+    building.isRead = page.length < STEP_RECORDS;
+    return false;
+  }
+  for (const [name, types] of takeSome(work.names)) publishName(tools, publisher, image, options.store, name, types);
+  if (work.names.size > 0) return false;
+  publishSoa(publisher, image, options.store, stored.body, options.store.serialOf(work.zone) ?? 0);
+  showZone(tools, image);
+  zones.set(work.zone, image);
+  return true;
+}
+
+function takeSome(names: Names): Names {
+  const some: Names = new Map();
+  for (const [name, types] of names) {
+    if (some.size === STEP_NAMES) break;
+    some.set(name, types);
+    names.delete(name);
+  }
+  return some;
+}
+
+/** Changes names of a zone that answers; with the last of them its SOA. */
+function changeLive(state: State, image: ZoneImage, stored: Stored<"zone">, names: Names, isLast = true): void {
+  const { tools, options } = state;
+  const publisher = publisherOf(tools, image);
+  const { handle } = image;
+  beginChange(tools.writer, handle);
+  try {
+    for (const [name, types] of names) publishName(tools, publisher, image, options.store, name, types);
+    if (isLast) publishSoa(publisher, image, options.store, stored.body, options.store.serialOf(image.name) ?? 0);
+  } finally {
+    endChange(tools.writer, handle);
+  }
+}
+
+/** Frees what the changes have left, a little at a time. */
+function collectSome(state: State): void {
+  if (state.collecting !== undefined || state.isEnded) return;
+  if (!collect(state.tools.writer, SEGMENTS_AT_ONCE)) return;
+  state.collecting = setTimeout(() => {
+    state.collecting = undefined;
+    collectSome(state);
+  }, COLLECT_PAUSE_MS).unref();
+}
