@@ -19,7 +19,7 @@ export async function readBody(row: Route, headers: Headers, stream: Readable, b
   const mayBeEmpty = declared === "0" || (declared === undefined && headers["content-type"] === undefined);
   const media = mayBeEmpty ? undefined : mediaType(row, headers);
   const bytes = await takeBytes(stream, limit, budget);
-  if (media !== undefined && media !== JSON_TYPE) return bytes;
+  if (media !== undefined && row.rawBody !== undefined) return bytes;
   if (bytes.length === 0) return checkedBody(row, undefined);
   if (media === undefined) mediaType(row, headers);
   const parsed = parseJson(bytes);

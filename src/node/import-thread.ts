@@ -1,0 +1,192 @@
+/**
+ * Imports are read in a thread of their own, one at a time: a large body costs seconds of parsing, and a hostile one may
+ * cost that thread its memory, but neither the API nor DNS. The thread starts with the first import and ends when idle.
+ */
+import { Worker } from "node:worker_threads";
+import type { ImportSource } from "../commands/import-draft.ts";
+import type { ImportParser, ImportReading, ImportSlice } from "../commands/import-parser.ts";
+import { type FieldFault, Refusal, type RefusalCode } from "../model/refusal.ts";
+import { IMPORT_HEAP_MB, IMPORT_IDLE_MS, IMPORT_READ_MS, IMPORTS_WAITING_MAX } from "./import-limits.ts";
+
+/** What the thread is asked. It answers each message with one. */
+export type ImportQuestion =
+  | { readonly kind: "parse"; readonly source: ImportSource }
+  /** Go back to the first slice. */
+  | { readonly kind: "rewind" }
+  | { readonly kind: "next" }
+  /** Forget the import. */
+  | { readonly kind: "drop" };
+
+export type ImportAnswer =
+  | ({ readonly kind: "parsed" } & Pick<ImportReading, "format" | "zones" | "parseErrors">)
+  | { readonly kind: "slice"; readonly slice: ImportSlice | undefined }
+  | {
+      readonly kind: "refused";
+      readonly code: RefusalCode;
+      readonly detail: string;
+      readonly faults: readonly FieldFault[];
+      readonly members: Readonly<Record<string, unknown>>;
+    }
+  | { readonly kind: "failed"; readonly detail: string }
+  | { readonly kind: "done" };
+
+export type ImportThread = AsyncDisposable & { readonly parse: ImportParser };
+
+export type ImportThreadOptions = {
+  readonly heapMb?: number;
+  readonly readMs?: number;
+  readonly idleMs?: number;
+};
+
+type Waiting = { readonly resolve: (answer: ImportAnswer) => void; readonly reject: (error: unknown) => void };
+
+type State = {
+  readonly options: Required<ImportThreadOptions>;
+  worker: Worker | undefined;
+  waiting: Waiting | undefined;
+  idleTimer: NodeJS.Timeout | undefined;
+  /** Settles when the import before the next one is over. */
+  turn: Promise<void>;
+  queued: number;
+  isClosed: boolean;
+};
+
+/** Starts nothing yet: the first import starts the thread. */
+export function createImportThread(options: ImportThreadOptions = {}): ImportThread {
+  const state: State = {
+    options: { heapMb: IMPORT_HEAP_MB, readMs: IMPORT_READ_MS, idleMs: IMPORT_IDLE_MS, ...options },
+    worker: undefined,
+    waiting: undefined,
+    idleTimer: undefined,
+    turn: Promise.resolve(),
+    queued: 0,
+    isClosed: false,
+  };
+  return {
+    parse: (source, signal) => parse(state, source, signal),
+    [Symbol.asyncDispose]: async () => {
+      state.isClosed = true;
+      await endWorker(state, new Refusal("not_ready", "the node is stopping"));
+    },
+  };
+}
+
+async function parse(state: State, source: ImportSource, signal: AbortSignal | undefined): Promise<ImportReading> {
+  const release = await takeTurn(state);
+  try {
+    if (state.isClosed) throw new Refusal("not_ready", "the node is stopping");
+    // The client has gone while it waited: nobody would read the answer.
+    if (signal?.aborted) throw new Refusal("invalid_request", "the client has gone");
+    // A copy of its own, so that its memory can change threads.
+    const body = new Uint8Array(source.body);
+    const answer = await ask(state, { kind: "parse", source: { ...source, body } }, [body.buffer]);
+    if (answer.kind !== "parsed") throw new Error(`the thread of imports answered ${answer.kind}`);
+    const { format, zones, parseErrors } = answer;
+    const end = async () => {
+      try {
+        await ask(state, { kind: "drop" });
+      } finally {
+        release();
+      }
+    };
+    return { format, zones, parseErrors, slices: () => slicesOf(state), [Symbol.asyncDispose]: end };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Waits until no other import is being read. The result lets the next one in. */
+async function takeTurn(state: State): Promise<() => void> {
+  if (state.queued >= IMPORTS_WAITING_MAX) {
+    throw new Refusal("not_ready", "too many imports are waiting", [], { retry_after: 5 });
+  }
+  state.queued++;
+  clearTimeout(state.idleTimer);
+  const before = state.turn;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  state.turn = promise;
+  await before;
+  let isOver = false;
+  return () => {
+    if (isOver) return;
+    isOver = true;
+    state.queued--;
+    if (state.queued === 0) startIdleTimer(state);
+    resolve();
+  };
+}
+
+function startIdleTimer(state: State): void {
+  state.idleTimer = setTimeout(() => {
+    if (state.queued === 0) void endWorker(state, new Error("the thread of imports is idle"));
+  }, state.options.idleMs);
+  state.idleTimer.unref();
+}
+
+async function* slicesOf(state: State): AsyncGenerator<ImportSlice> {
+  await ask(state, { kind: "rewind" });
+  for (;;) {
+    const answer = await ask(state, { kind: "next" });
+    if (answer.kind !== "slice" || answer.slice === undefined) return;
+    yield answer.slice;
+  }
+}
+
+async function ask(state: State, question: ImportQuestion, transfer: ArrayBuffer[] = []): Promise<ImportAnswer> {
+  const worker = runningWorker(state, question);
+  if (worker === undefined) return { kind: "done" };
+  const { promise, resolve, reject } = Promise.withResolvers<ImportAnswer>();
+  state.waiting = { resolve, reject };
+  const timer = setTimeout(() => {
+    const detail = `reading the import took longer than ${state.options.readMs / 1_000} s`;
+    void endWorker(state, new Refusal("invalid_request", detail));
+  }, state.options.readMs);
+  try {
+    worker.postMessage(question, transfer);
+    const answer = await promise;
+    if (answer.kind === "refused") throw new Refusal(answer.code, answer.detail, answer.faults, answer.members);
+    if (answer.kind === "failed") throw new Error(`reading an import failed: ${answer.detail}`);
+    return answer;
+  } finally {
+    clearTimeout(timer);
+    state.waiting = undefined;
+  }
+}
+
+/** Only a new import starts a thread; what an ended one held is gone. */
+function runningWorker(state: State, question: ImportQuestion): Worker | undefined {
+  if (state.worker !== undefined) return state.worker;
+  if (question.kind === "drop") return undefined;
+  if (question.kind !== "parse") throw new Error("the thread of imports has ended");
+  const worker = new Worker(new URL("./import-thread-entry.ts", import.meta.url), {
+    name: "import",
+    resourceLimits: { maxOldGenerationSizeMb: state.options.heapMb },
+  });
+  worker.unref();
+  worker.on("message", (answer: ImportAnswer) => state.waiting?.resolve(answer));
+  const lost = (error: unknown) => {
+    if (state.worker === worker) state.worker = undefined;
+    state.waiting?.reject(error);
+  };
+  worker.once("error", (error) => lost(isOutOfMemory(error) ? needsTooMuch() : error));
+  worker.once("exit", () => lost(new Error("the thread of imports has ended")));
+  state.worker = worker;
+  return worker;
+}
+
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ERR_WORKER_OUT_OF_MEMORY";
+}
+
+function needsTooMuch(): Refusal {
+  return new Refusal("body_too_large", "reading the import takes more memory than imports have; import it in parts");
+}
+
+async function endWorker(state: State, reason: Error): Promise<void> {
+  clearTimeout(state.idleTimer);
+  const { worker } = state;
+  state.worker = undefined;
+  state.waiting?.reject(reason);
+  await worker?.terminate();
+}
