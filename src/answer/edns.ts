@@ -44,8 +44,7 @@ export function putOpt(query: Query, options: EdnsOptions): void {
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) {
     at = putNumber(data, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
-  const end = query.limit + optLength(query, options);
-  if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= end) {
+  if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= query.limit + optLength(query, options)) {
     at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
   }
   data.setUint16(start + 9, at - start - OPT_LENGTH);
