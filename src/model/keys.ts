@@ -57,6 +57,48 @@ export class KeyError extends Error {
 
 /** The bytes of a natural key, or of its leading parts. Throws KeyError. */
 export function keyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
+  return plainKeyBytes(kind, parts) ?? anyKeyBytes(kind, parts);
+}
+
+/** Lower-case names of usual characters within the lengths of RFC 1035, and plain texts: nothing to escape or refuse. */
+const PLAIN_NAME = /^(?:[a-z0-9_*-]{1,63}\.)*[a-z0-9_*-]{1,63}\.?$/;
+const PLAIN_TEXT = /^[\x20-\x7e]{0,255}$/;
+const PLAIN_NAME_CHARACTERS = 253;
+
+/** The same bytes for a key without surprises, several times as fast; undefined for any other. */
+function plainKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array | undefined {
+  const kinds = PARTS[kind];
+  if (parts.length > kinds.length) return undefined;
+  let characters = String.fromCharCode(KIND_BYTES[kind]);
+  for (let index = 0; index < parts.length; index++) {
+    const part = parts[index]!;
+    const partKind = kinds[index];
+    if (partKind === "text") {
+      if (!PLAIN_TEXT.test(part)) return undefined;
+      characters += `${part}\0`;
+    } else if (partKind === "relative" && part === "@") characters += "\0";
+    else {
+      if (part.length > PLAIN_NAME_CHARACTERS || !PLAIN_NAME.test(part)) return undefined;
+      if (partKind === "name" && !part.endsWith(".")) return undefined;
+      characters += reversedLabels(part);
+    }
+  }
+  return Buffer.from(characters, "latin1");
+}
+
+/** Each label from the last one on, ended by 0x00, and one more 0x00. */
+function reversedLabels(name: string): string {
+  let reversed = "";
+  let end = name.endsWith(".") ? name.length - 1 : name.length;
+  while (end > 0) {
+    const dot = name.lastIndexOf(".", end - 1);
+    reversed += `${name.slice(dot + 1, end)}\0`;
+    end = dot;
+  }
+  return `${reversed}\0`;
+}
+
+function anyKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
   const kinds = PARTS[kind];
   if (parts.length > kinds.length)
     throw new KeyError(`a key of ${kind} has ${kinds.length} parts, not ${parts.length}`);

@@ -57,25 +57,27 @@ export function strikeTally(database: Database, zone: string, life: Stamp): void
 /** Counters of one transaction: held in memory until `save`. */
 export function changeCounts(database: Database): CountChanges {
   const changed = new Map<string, { readonly key: Uint8Array; tally: Tally }>();
-  const entry = (key: Uint8Array) => {
-    const name = Buffer.from(key).toString("latin1");
+  const entry = (name: string, makeKey: () => Uint8Array) => {
     let found = changed.get(name);
     if (found === undefined) {
+      const key = makeKey();
       found = { key, tally: readTally(database, key) };
       changed.set(name, found);
     }
     return found;
   };
+  const ofKind = (kind: Kind) => entry(kind, () => kindKey(kind));
+  const ofZone = (zone: string, life: Stamp) => entry(`${zone}\0${life}`, () => zoneKey(zone, life));
   return {
-    ofKind: (kind) => entry(kindKey(kind)).tally.count,
-    ofZone: (zone, life) => entry(zoneKey(zone, life)).tally,
+    ofKind: (kind) => ofKind(kind).tally.count,
+    ofZone: (zone, life) => ofZone(zone, life).tally,
     addToKind: (kind, difference) => {
       if (difference === 0) return;
-      const found = entry(kindKey(kind));
+      const found = ofKind(kind);
       found.tally = { ...found.tally, count: found.tally.count + difference };
     },
     addToZone: (zone, life, difference, version) => {
-      const found = entry(zoneKey(zone, life));
+      const found = ofZone(zone, life);
       const { count, digest } = found.tally;
       found.tally = {
         count: count + difference,

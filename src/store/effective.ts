@@ -18,7 +18,7 @@ export type NameMember = {
 export type ZoneState = { readonly floor: Stamp | undefined };
 
 /** Types that own a name outright. */
-const OWNERS: ReadonlySet<RecordType> = new Set(["CNAME", "ALIAS"]);
+export const OWNERS: ReadonlySet<RecordType> = new Set(["CNAME", "ALIAS"]);
 
 /**
  * For each of the records of one name the id of the rival that hides it, or undefined where it is in effect; and
@@ -72,7 +72,8 @@ export function homeOfId(members: readonly IdMember[]): string | undefined {
 /** What was moved away gives way to what arrived, which carries the same stamp. */
 const STATE_RANK = { moved: 0, alive: 1, deleted: 2 } as const;
 
-function compareRank(left: IdMember, right: IdMember): number {
+/** Below 0 where `left` knows less of where the id lives than `right`. */
+export function compareRank(left: IdMember, right: IdMember): number {
   return (
     compareText(left.life, right.life) ||
     left.renames - right.renames ||

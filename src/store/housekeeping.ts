@@ -5,14 +5,14 @@
 import { setImmediate } from "node:timers/promises";
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { keyBytes } from "../model/keys.ts";
+import { keyBytes, keyText } from "../model/keys.ts";
 import { auditSequenceKey } from "./audit.ts";
 import { changeCounts, strikeTally, versionText } from "./counts.ts";
 import { type Database, type Row, TABLE } from "./database.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { type JournalRow, writeJournal } from "./journal.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
-import { readId, readObject, readZoneRow, removeId } from "./objects.ts";
+import { readId, readObject, readZoneRow, writeId } from "./objects.ts";
 import { STAMP_ZERO, stampMs } from "./stamp.ts";
 import type { AuditEntry } from "./store.ts";
 import { nextSweeps, type Sweep, strikeSweep } from "./sweep-list.ts";
@@ -128,9 +128,19 @@ function sweepRow(database: Database, { value }: Row, zone: string, sweeps: read
 
 /** Takes out what nobody sees any more. */
 function discard(database: Database, kind: TombstoneRow["kind"], stored: StoredEnvelope): void {
-  database.remove(TABLE.OBJECT, keyBytes(kind, stored.key));
-  if (stored.envelope.id !== "") removeId(database, kind, stored.envelope.id, stored.key);
-  strikeTombstone(database, kind, stored);
+  const bytes = keyBytes(kind, stored.key);
+  database.remove(TABLE.OBJECT, bytes);
+  const { id } = stored.envelope;
+  if (id !== "") {
+    const gone = keyText(kind, stored.key);
+    writeId(
+      database,
+      kind,
+      id,
+      readId(database, kind, id).filter(({ key }) => key !== gone),
+    );
+  }
+  strikeTombstone(database, bytes, stored);
 }
 
 const collectSlice: Slice = async ({ database, now }) => {

@@ -129,7 +129,7 @@ function mergeObject(
     if (envelope.life > floor) changes.raiseFloor(zone, envelope.life, undefined);
   }
   const current = changes.at(kind, key);
-  if (current === undefined) changes.place(kind, key, envelope);
+  if (current === undefined) changes.place(kind, key, envelope, undefined);
   else if (!choose(parts, kind, current, envelope)) return;
   if (zone !== undefined) changed.add(zone);
 }
@@ -150,7 +150,7 @@ function choose(parts: MergeParts, kind: Kind, current: StoredEnvelope, incoming
     if (areCreates && loser.id !== "" && loser.id !== winner.id) writeAlias(database, kind, loser.id, key);
   }
   if (order > 0) return false;
-  changes.place(kind, key, incoming);
+  changes.place(kind, key, incoming, current);
   return true;
 }
 

@@ -1,26 +1,21 @@
 /** Objects, ids and zones as they lie in the database: rows in, values out. No rule lives here. */
 
-import { KIND_BYTES, keyBytes } from "../model/keys.ts";
+import { KIND_BYTES, keyBytes, keyText } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { type Database, TABLE } from "./database.ts";
-import type { IdMember } from "./effective.ts";
+import { compareRank, type IdMember } from "./effective.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import type { Stamp } from "./store.ts";
 import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
-const encoder = new TextEncoder();
-
 export function textKey(...parts: readonly string[]): Uint8Array {
-  return encoder.encode(parts.map((part) => `${part}\0`).join(""));
+  return Buffer.from(`${parts.join("\0")}\0`);
 }
 
 /** Kind, id and, behind them, the natural key where one is given. */
 export function idKey(kind: Kind, id: string, objectKey?: Uint8Array): Uint8Array {
-  const idBytes = encoder.encode(id);
-  const bytes = new Uint8Array(idBytes.length + 2 + (objectKey?.length ?? 0));
-  bytes[0] = KIND_BYTES[kind];
-  bytes.set(idBytes, 1);
-  if (objectKey !== undefined) bytes.set(objectKey, idBytes.length + 2);
-  return bytes;
+  const head = Buffer.from(`${String.fromCharCode(KIND_BYTES[kind])}${id}\0`);
+  return objectKey === undefined ? head : Buffer.concat([head, objectKey]);
 }
 
 export function readObject(database: Database, kind: Kind, key: NaturalKey): StoredEnvelope | undefined {
@@ -35,19 +30,36 @@ export function writeObject(database: Database, kind: Kind, stored: StoredEnvelo
 /** Where an id has versions; `naturalKey` of each is what `key` stands for. */
 export type IdRow = IdMember & { readonly naturalKey: NaturalKey };
 
+type PackedIdRow = readonly [NaturalKey, Stamp, IdRow["state"], number, Stamp];
+
+/** The versions of an id that matter: those alive, and the latest of those that are not. */
 export function readId(database: Database, kind: Kind, id: string): readonly IdRow[] {
-  const rows = database.range(TABLE.ID, { prefix: idKey(kind, id), limit: ID_ROWS_MAX });
-  return rows.map(({ value }) => JSON.parse(value));
-}
-/** Renames leave one each until their tombstones are collected. */
-const ID_ROWS_MAX = 10_000;
-
-export function writeId(database: Database, kind: Kind, id: string, row: IdRow): void {
-  database.put(TABLE.ID, idKey(kind, id, keyBytes(kind, row.naturalKey)), JSON.stringify(row));
+  const text = database.get(TABLE.ID, idKey(kind, id));
+  if (text === undefined) return [];
+  const packed: readonly PackedIdRow[] = JSON.parse(text);
+  return packed.map(([naturalKey, stamp, state, renames, life]) => {
+    return { key: keyText(kind, naturalKey), naturalKey, stamp, state, renames, life };
+  });
 }
 
-export function removeId(database: Database, kind: Kind, id: string, key: NaturalKey): void {
-  database.remove(TABLE.ID, idKey(kind, id, keyBytes(kind, key)));
+/** Each rename leaves a version behind; beyond these, old ones are no longer needed to tell where the id lives. */
+const DEAD_VERSIONS_KEPT = 64;
+
+export function writeId(database: Database, kind: Kind, id: string, rows: readonly IdRow[]): void {
+  if (rows.length === 0) {
+    database.remove(TABLE.ID, idKey(kind, id));
+    return;
+  }
+  const packed = kept(rows).map(({ naturalKey, stamp, state, renames, life }): PackedIdRow => {
+    return [naturalKey, stamp, state, renames, life];
+  });
+  database.put(TABLE.ID, idKey(kind, id), JSON.stringify(packed));
+}
+
+function kept(rows: readonly IdRow[]): readonly IdRow[] {
+  if (rows.length <= DEAD_VERSIONS_KEPT) return rows;
+  const dead = rows.filter(({ state }) => state !== "alive").sort((left, right) => compareRank(right, left));
+  return [...rows.filter(({ state }) => state === "alive"), ...dead.slice(0, DEAD_VERSIONS_KEPT)];
 }
 
 export function readZoneRow(database: Database, zone: string): ZoneRow {

@@ -37,17 +37,16 @@ export function readRawItems(
 ): RawPage {
   const items: RawItem[] = [];
   const start = cursor === undefined ? undefined : Buffer.from(cursor, "base64url");
-  const position = ORDER.findIndex((table) => table === start?.[0]);
   let left = limit;
-  for (const table of ORDER) {
-    if (ORDER.indexOf(table) < position) continue;
-    const after = start !== undefined && start[0] === table ? start.subarray(1) : undefined;
+  for (const [index, table] of ORDER.entries()) {
+    if (index < (start?.[0] ?? 0)) continue;
+    const after = start?.[0] === index ? start.subarray(1) : undefined;
     const rows = database.range(table, { prefix: NOTHING, limit: left, ...(after && { after }) });
     for (const row of rows) items.push(...itemsOf(table, row, database, seal, nowMs));
     left -= rows.length;
     const last = rows.at(-1);
     if (left <= 0 && last !== undefined) {
-      return { items, cursor: Buffer.concat([Uint8Array.of(table), last.key]).toString("base64url") };
+      return { items, cursor: Buffer.concat([Uint8Array.of(index), last.key]).toString("base64url") };
     }
   }
   return { items, cursor: undefined };

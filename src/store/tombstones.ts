@@ -3,7 +3,6 @@
  * that are due are found by a list in the order of that moment.
  */
 
-import { keyBytes } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { type Database, TABLE } from "./database.ts";
 import type { StoredEnvelope } from "./envelope.ts";
@@ -20,9 +19,8 @@ export function collectionMs(stamp: Stamp): number {
 
 const MOMENT_BYTES = 6;
 
-function listKey(kind: Kind, { key, envelope }: StoredEnvelope): Uint8Array {
-  const moment = momentBytes(collectionMs(envelope.stamp));
-  return Buffer.concat([moment, keyBytes(kind, key)]);
+function listKey(keyOfObject: Uint8Array, { envelope }: StoredEnvelope): Uint8Array {
+  return Buffer.concat([momentBytes(collectionMs(envelope.stamp)), keyOfObject]);
 }
 
 export function momentBytes(ms: number): Uint8Array {
@@ -33,12 +31,12 @@ export function momentBytes(ms: number): Uint8Array {
 
 export type TombstoneRow = { readonly kind: Kind; readonly key: NaturalKey };
 
-export function enlistTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {
+export function enlistTombstone(database: Database, keyOfObject: Uint8Array, kind: Kind, stored: StoredEnvelope): void {
   if (stored.envelope.content.kind !== "tombstone") return;
   const row: TombstoneRow = { kind, key: stored.key };
-  database.put(TABLE.TOMBSTONE, listKey(kind, stored), JSON.stringify(row));
+  database.put(TABLE.TOMBSTONE, listKey(keyOfObject, stored), JSON.stringify(row));
 }
 
-export function strikeTombstone(database: Database, kind: Kind, stored: StoredEnvelope): void {
-  if (stored.envelope.content.kind === "tombstone") database.remove(TABLE.TOMBSTONE, listKey(kind, stored));
+export function strikeTombstone(database: Database, keyOfObject: Uint8Array, stored: StoredEnvelope): void {
+  if (stored.envelope.content.kind === "tombstone") database.remove(TABLE.TOMBSTONE, listKey(keyOfObject, stored));
 }

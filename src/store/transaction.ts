@@ -59,8 +59,8 @@ function plain<Body>(body: Body): Body {
   return JSON.parse(JSON.stringify(body));
 }
 
-function get<K extends Kind>(local: Local, kind: K, key: NaturalKey): Stored<K> {
-  const stored = local.changes.reader.get(kind, key);
+function placed<K extends Kind>({ changes }: Local, kind: K, key: NaturalKey): Stored<K> {
+  const stored = changes.view(kind, changes.placed(kind, key));
   if (stored === undefined) throw new Error(`the ${kind} ${key.join(" ")} is hidden by another of its id`);
   return stored;
 }
@@ -69,23 +69,23 @@ function put<K extends Kind>(local: Local, kind: K, given: Bodies[K], options?: 
   const { changes, nodeId, stamp } = local;
   const key = NATURAL_KEYS[kind](given);
   const body = plain(given);
-  const incumbent = changes.reader.get(kind, key);
-  if (incumbent !== undefined && isDeepStrictEqual(incumbent.body, body)) return incumbent;
   const current = changes.at(kind, key);
+  const incumbent = changes.view(kind, current);
+  if (incumbent !== undefined && isDeepStrictEqual(incumbent.body, body)) return incumbent;
   const id = idOf(body);
-  const isEdit = incumbent !== undefined && current !== undefined;
-  changes.place(kind, key, {
+  const envelope: Envelope = {
     stamp: options?.stampZero === true && current === undefined ? STAMP_ZERO : stamp,
-    born: isEdit ? current.envelope.born : stamp,
+    born: incumbent?.born ?? stamp,
     life: lifeOf(local, kind, key),
     renames: renamesOf(local, kind, id),
     seen: seenOf(nodeId, [current?.envelope]),
     id,
     content: { kind: "body", body },
-  });
+  };
+  changes.place(kind, key, envelope, current);
   if (kind === "zone") zoneChanged(local, key[0] ?? "", incumbent?.body, body);
   else if (kind === "record") raiseSerial(local, key[0] ?? "");
-  return get(local, kind, key);
+  return placed(local, kind, key);
 }
 
 /** As many as any version of that id has, so that this one outranks them all. */
@@ -97,7 +97,7 @@ function renamesOf({ changes }: Local, kind: Kind, id: string): number {
 function remove(local: Local, kind: Kind, key: NaturalKey): boolean {
   const { changes } = local;
   const current = changes.at(kind, key);
-  if (current === undefined || changes.reader.get(kind, key) === undefined) return false;
+  if (current === undefined || changes.view(kind, current) === undefined) return false;
   bury(local, kind, current, { renames: current.envelope.renames });
   if (kind === "record") raiseSerial(local, key[0] ?? "");
   return true;
@@ -116,7 +116,7 @@ function bury(
     seen: seenOf(nodeId, [current.envelope]),
     content: { kind: "tombstone", ...(movedTo !== undefined && { movedTo }) },
   };
-  changes.place(kind, current.key, envelope);
+  changes.place(kind, current.key, envelope, current);
 }
 
 function move<K extends Kind>(local: Local, kind: K, from: NaturalKey, given: Bodies[K]): Stored<K> {
@@ -124,14 +124,14 @@ function move<K extends Kind>(local: Local, kind: K, from: NaturalKey, given: Bo
   const to = NATURAL_KEYS[kind](given);
   if (keyText(kind, from) === keyText(kind, to)) return put(local, kind, given);
   const source = changes.at(kind, from);
-  if (source === undefined || changes.reader.get(kind, from) === undefined) {
+  if (source === undefined || changes.view(kind, source) === undefined) {
     throw new Error(`no ${kind} ${from.join(" ")} to move`);
   }
   const body = plain(given);
   const target = changes.at(kind, to);
   const renames = renamesOf(local, kind, idOf(body)) + 1;
   bury(local, kind, source, { renames, movedTo: to });
-  changes.place(kind, to, {
+  const envelope: Envelope = {
     stamp,
     born: source.envelope.born,
     life: lifeOf(local, kind, to),
@@ -139,9 +139,10 @@ function move<K extends Kind>(local: Local, kind: K, from: NaturalKey, given: Bo
     seen: seenOf(nodeId, [target?.envelope]),
     id: idOf(body),
     content: { kind: "body", body },
-  });
+  };
+  changes.place(kind, to, envelope, target);
   if (kind === "record") for (const key of [from, to]) raiseSerial(local, key[0] ?? "");
-  return get(local, kind, to);
+  return placed(local, kind, to);
 }
 
 function deleteZone(local: Local, name: string): boolean {

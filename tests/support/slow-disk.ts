@@ -1,0 +1,59 @@
+import { spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** Puts a wait before each flush, and lets no page be written while the file FAIL_FILE is there (errno 28, ENOSPC). */
+const SHIM = `
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+static void wait_before_flush(void) {
+  const char *text = getenv("FLUSH_WAIT_MS");
+  struct timespec time = {0, (text ? atol(text) : 0) * 1000000L};
+  nanosleep(&time, 0);
+}
+static int is_full(void) {
+  const char *file = getenv("FAIL_FILE");
+  if (!file || access(file, F_OK)) return 0;
+  errno = ENOSPC;
+  return 1;
+}
+int fdatasync(int fd) {
+  static int (*real)(int);
+  if (!real) real = dlsym(RTLD_NEXT, "fdatasync");
+  wait_before_flush();
+  return real(fd);
+}
+int fsync(int fd) {
+  static int (*real)(int);
+  if (!real) real = dlsym(RTLD_NEXT, "fsync");
+  wait_before_flush();
+  return real(fd);
+}
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
+  static ssize_t (*real)(int, const struct iovec *, int, off_t);
+  if (!real) real = dlsym(RTLD_NEXT, "pwritev");
+  return is_full() ? -1 : real(fd, parts, count, offset);
+}
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
+  static ssize_t (*real)(int, const void *, size_t, off_t);
+  if (!real) real = dlsym(RTLD_NEXT, "pwrite");
+  return is_full() ? -1 : real(fd, bytes, count, offset);
+}
+`;
+
+/** Compiles the shim into `directory` and gives what LD_PRELOAD takes; undefined where there is no C compiler. */
+export function buildSlowDisk(directory: string): string | undefined {
+  const source = join(directory, "slow-disk.c");
+  const library = join(directory, "slow-disk.so");
+  writeFileSync(source, SHIM);
+  const { error, status, stderr } = spawnSync("gcc", ["-shared", "-fPIC", "-o", library, source, "-ldl"]);
+  if (error !== undefined) return undefined;
+  if (status !== 0) throw new Error(`gcc: ${stderr}`);
+  return library;
+}
