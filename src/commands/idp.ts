@@ -133,14 +133,8 @@ export async function finishSignOn(
   return { accessToken: await tokens.signAccess(opened.user.id, opened.session.id), returnTo: attempt.returnTo };
 }
 
-function failure(
-  { context }: SignIn,
-  caller: Caller,
-  username: string,
-  detail: string,
-  refusal: Refusal,
-): Promise<Refusal> {
-  return failedSignIn(context, caller, { action: "login", resource_id: "", resource_name: username, detail }, refusal);
+function failure(signIn: SignIn, caller: Caller, username: string, detail: string, refusal: Refusal): Promise<Refusal> {
+  return failedSignIn(signIn, caller, { action: "login", resource_id: "", resource_name: username, detail }, refusal);
 }
 
 /** Who makes and changes users at a sign-in, as the audit log names it. */

@@ -22,7 +22,7 @@ export async function login(signIn: SignIn, caller: Caller, given: LoginRequest)
   const user = isUsername(username) ? context.store.get("user", [username])?.body : undefined;
   const hash = user?.enabled === true ? user.password_hash : undefined;
   const isRight = await passwords.verify(given.password, hash);
-  if (user === undefined || !isRight) throw await refusedLogin(context, caller, username);
+  if (user === undefined || !isRight) throw await refusedLogin(signIn, caller, username);
   const opened = await runCommand(context, callerAs(caller, user), (tx) => {
     const now = tx.byId("user", user.id)?.body;
     // The password may have been changed, or the user disabled, while it was checked.
@@ -31,7 +31,7 @@ export async function login(signIn: SignIn, caller: Caller, given: LoginRequest)
     tx.note({ action: "login", resource: "session", resource_id: session.id, resource_name: now.username });
     return { session, user: now };
   });
-  if (opened === undefined) throw await refusedLogin(context, caller, username);
+  if (opened === undefined) throw await refusedLogin(signIn, caller, username);
   if (caller.dryRun) await noteRehearsedLogin(context, caller, user);
   return sessionView(signIn, caller, opened.session, opened.user);
 }
@@ -47,11 +47,11 @@ function callerAsOwner({ context }: SignIn, caller: Caller, sessionId: string): 
   return user === undefined ? caller : callerAs(caller, user, sessionId);
 }
 
-function refusedLogin(context: CommandContext, caller: Caller, username: string): Promise<Refusal> {
+function refusedLogin(signIn: SignIn, caller: Caller, username: string): Promise<Refusal> {
   const shown = isUsername(username) ? username : "";
   const entry = { action: "login", resource_id: "", resource_name: shown };
   return failedSignIn(
-    context,
+    signIn,
     caller,
     entry,
     new Refusal("not_authenticated", "the user name or the password is wrong"),

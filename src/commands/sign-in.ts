@@ -1,4 +1,5 @@
 /** What all of signing in shares: keys, the queue of password checks, and who has which sessions. */
+import { SIGN_IN_FAILURES_PER_MINUTE } from "../model/limits.ts";
 import type { SessionBody, UserBody } from "../model/objects.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { createPasswords, type Passwords } from "./passwords.ts";
@@ -21,6 +22,7 @@ export type SignIn = SignInOptions & {
   readonly sessionsOfUser: StoreIndex;
   /** Ids of users by issuer and subject of the identity provider. */
   readonly usersOfSubject: StoreIndex;
+  readonly failures: Failures;
   readonly close: () => void;
 };
 
@@ -37,6 +39,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     tokens: createTokens(signingKey, context.now),
     sessionsOfUser,
     usersOfSubject,
+    failures: { minute: 0, written: 0, unwritten: 0 },
     close: () => {
       sessionsOfUser.close();
       usersOfSubject.close();
@@ -49,15 +52,39 @@ export function actorOfUser(user: UserBody, sessionId?: string): Actor {
   return { kind: "user", id, name: username, role, ...(sessionId === undefined ? {} : { sessionId }) };
 }
 
-/** Writes down a failed sign-in, in a dry run too: it told the caller something. Resolves with the refusal to throw. */
+/** How many failed sign-ins were written down in the minute, and how many since then were not. */
+type Failures = { minute: number; written: number; unwritten: number };
+
+/**
+ * Writes down a failed sign-in, in a dry run too: it told the caller something. A flood fills no disk: beyond so many a
+ * minute they are only counted, and the next entry says how many. Resolves with the refusal to throw.
+ */
 export async function failedSignIn(
-  context: CommandContext,
+  { context, failures }: SignIn,
   caller: Caller,
   entry: Pick<Note, "action" | "resource_id" | "resource_name" | "detail">,
   refusal: Refusal,
 ): Promise<Refusal> {
+  const minute = Math.floor(context.now() / 60_000);
+  if (failures.minute !== minute) Object.assign(failures, { minute, written: 0 });
+  if (failures.written >= SIGN_IN_FAILURES_PER_MINUTE) {
+    failures.unwritten += 1;
+    return refusal;
+  }
+  const details = [entry.detail, ...unwrittenText(failures.unwritten)].filter((text) => text !== undefined);
+  failures.written += 1;
+  failures.unwritten = 0;
   await runCommand(context, { ...caller, dryRun: false }, (tx) => {
-    tx.note({ ...entry, resource: "session", result: "failure" });
+    tx.note({
+      ...entry,
+      resource: "session",
+      result: "failure",
+      ...(details.length === 0 ? {} : { detail: details.join("; ") }),
+    });
   });
   return refusal;
+}
+
+function unwrittenText(count: number): readonly string[] {
+  return count === 0 ? [] : [`${count} failures before this one were too many to write down`];
 }

@@ -11,6 +11,8 @@ export const TOKEN_CHARACTERS_MAX = 4096;
 export const USERS_MAX = 10_000;
 /** Beyond them the one that was used least lately ends. */
 export const SESSIONS_PER_USER_MAX = 100;
+/** Entries in the audit log; beyond them failures are counted. */
+export const SIGN_IN_FAILURES_PER_MINUTE = 600;
 
 /** Service accounts. */
 export const SERVICE_ACCOUNTS_MAX = 10_000;
