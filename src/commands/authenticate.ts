@@ -9,7 +9,8 @@ import { actorOfUser, type SignIn } from "./sign-in.ts";
 /** A token as it came: an access token (from a bearer header or the cookie) or one of a service account. */
 export type Credentials = { readonly kind: "bearer" | "cookie"; readonly token: string };
 
-type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+/** Of a request, names in lower case. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** The credentials of a request's headers; an Authorization header goes before a cookie. Throws `not_authenticated` for a malformed one. */
 export function credentialsOf(headers: Headers): Credentials | undefined {

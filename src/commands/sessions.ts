@@ -11,8 +11,8 @@ import {
 } from "../model/session.ts";
 import { canonicalUsername, isUsername, viewOfUser } from "../model/user.ts";
 import type { StoreTransaction } from "../store/store.ts";
-import { authenticate, type Credentials } from "./authenticate.ts";
-import { type Caller, type CommandContext, newId, runCommand } from "./run.ts";
+import { authenticateHeaders, type Headers } from "./authenticate.ts";
+import { type Actor, type Caller, type CommandContext, newId, runCommand } from "./run.ts";
 import { actorOfUser, failedSignIn, type SignIn } from "./sign-in.ts";
 
 /** Signs in with name and password. Whatever is wrong, the answer and the time it takes are the same: `not_authenticated`. */
@@ -139,15 +139,15 @@ export async function refreshSession(signIn: SignIn, caller: Caller, token: stri
 
 /**
  * Ends the session of the refresh token, or without one the session of the request's own credentials. A session that has
- * ended already stays so, and that is no error. Throws `role_insufficient` where the credentials are another user's.
+ * ended already stays so, and that is no error. Throws `role_insufficient` where the request's own credentials are another user's.
  */
 export async function logout(
   signIn: SignIn,
   caller: Caller,
   token: string | undefined,
-  credentials: Credentials | undefined,
+  headers: Headers,
 ): Promise<void> {
-  const sessionId = await sessionToEnd(signIn, token, credentials);
+  const sessionId = token === undefined ? await ownSession(signIn, headers) : await sessionOf(signIn, token, headers);
   await runCommand(signIn.context, callerAsOwner(signIn, caller, sessionId), (tx) => {
     const session = tx.byId("session", sessionId)?.body;
     const user = session === undefined ? undefined : tx.byId("user", session.user_id)?.body;
@@ -157,29 +157,35 @@ export async function logout(
   });
 }
 
-async function sessionToEnd(
-  signIn: SignIn,
-  token: string | undefined,
-  credentials: Credentials | undefined,
-): Promise<string> {
-  if (token === undefined) {
-    if (credentials === undefined) {
-      throw new Refusal(
-        "invalid_request",
-        "/refresh_token: is missing, and there is no session cookie or bearer token",
-        [{ pointer: "/refresh_token", detail: "is missing, and there is no session cookie or bearer token" }],
-      );
-    }
-    const { sessionId } = await authenticate(signIn, credentials);
-    if (sessionId === undefined) throw new Refusal("conflict", "a service account has no session; revoke it instead");
-    return sessionId;
+async function ownSession(signIn: SignIn, headers: Headers): Promise<string> {
+  const actor = await authenticateHeaders(signIn, headers);
+  if (actor === undefined) {
+    const detail = "is missing, and there is no session cookie or bearer token";
+    throw new Refusal("invalid_request", `/refresh_token: ${detail}`, [{ pointer: "/refresh_token", detail }]);
   }
+  if (actor.sessionId === undefined) {
+    throw new Refusal("conflict", "a service account has no session; revoke it instead");
+  }
+  return actor.sessionId;
+}
+
+async function sessionOf(signIn: SignIn, token: string, headers: Headers): Promise<string> {
   const claims = await signIn.tokens.readRefresh(token);
   if (claims === undefined) throw new Refusal("not_authenticated", "the refresh token is not valid or has expired");
-  const actor = credentials?.kind === "bearer" ? await authenticate(signIn, credentials) : undefined;
+  const actor = await goodActor(signIn, headers);
   const session = signIn.context.store.byId("session", claims.sessionId)?.body;
   if (actor !== undefined && session !== undefined && actor.id !== session.user_id) {
     throw new Refusal("role_insufficient", "the refresh token belongs to another user");
   }
   return claims.sessionId;
+}
+
+/** Who asks beside the refresh token, where that can be told; an access token that has expired is no reason to stay. */
+async function goodActor(signIn: SignIn, headers: Headers): Promise<Actor | undefined> {
+  try {
+    return await authenticateHeaders(signIn, headers);
+  } catch (error) {
+    if (error instanceof Refusal) return undefined;
+    throw error;
+  }
 }

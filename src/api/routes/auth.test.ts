@@ -138,6 +138,14 @@ test("logout ends the session of its refresh token, or the request's own, and no
   assert.equal((await logout(null, { refresh_token: admin.refresh })).status, 200);
   assert.equal((await logout(null)).status, 400);
   assert.equal((await logout(null, { refresh_token: "nonsense" })).status, 401);
+  const stale = await api.tokensOf("admin");
+  assert.equal(
+    (await logout("expired", { refresh_token: stale.refresh })).status,
+    200,
+    "bad credentials do not matter",
+  );
+  assert.equal(await api.status(stale.access), 401);
+  assert.equal((await logout("expired")).status, 401);
   const byCookie = await logout(null, undefined, { cookie: `other=1; svc_session=${alice.access}` });
   assert.equal(byCookie.status, 200);
   assert.equal(await api.status(alice.access), 401);
@@ -146,7 +154,7 @@ test("logout ends the session of its refresh token, or the request's own, and no
       .audit("logout")
       .map(({ user_name }) => user_name)
       .reverse(),
-    ["admin", "alice"],
+    ["admin", "admin", "alice"],
   );
 });
 

@@ -1,6 +1,5 @@
 /** /auth: signing in with name and password, going on, and signing out. */
 import Type from "typebox";
-import { credentialsOf } from "../../commands/authenticate.ts";
 import { login, logout, refreshSession } from "../../commands/sessions.ts";
 import type { SignIn } from "../../commands/sign-in.ts";
 import {
@@ -64,7 +63,7 @@ export function authRoutes(signIn: SignIn): readonly Route[] {
       body: Type.Optional(LogoutRequest),
       response: LogoutView,
       handle: async ({ body, caller, headers }) => {
-        await logout(signIn, caller, body?.refresh_token, credentialsOf(headers));
+        await logout(signIn, caller, body?.refresh_token, headers);
         return {
           headers: { ...NO_STORE, ...(caller.dryRun ? {} : { "set-cookie": NO_COOKIE }) },
           body: { ended: true },
