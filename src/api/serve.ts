@@ -1,7 +1,7 @@
 /** One request of one route: admitted, its query and body read, handled, replied to. */
-import type { Http2SecureServer } from "node:http2";
+import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { Readable } from "node:stream";
-import type { FastifyReply, FastifyRequest, RouteGenericInterface } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from "fastify";
 import { errorText } from "../base/errors.ts";
 import type { Cidr } from "../base/ip.ts";
 import type { Caller } from "../commands/run.ts";
@@ -13,6 +13,7 @@ import { PROBLEM_TYPE, problemOf, refusalOf } from "./problem.ts";
 import { parseQuery, queryPlan } from "./query.ts";
 import type { Reply, Route } from "./route.ts";
 
+export type ApiInstance = FastifyInstance<Http2SecureServer, Http2ServerRequest, Http2ServerResponse>;
 export type Request = FastifyRequest<RouteGenericInterface, Http2SecureServer>;
 export type Response = FastifyReply<RouteGenericInterface, Http2SecureServer>;
 

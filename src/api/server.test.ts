@@ -8,7 +8,7 @@ import type { LogFields } from "../base/log.ts";
 import type { Caller, CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { streamItems } from "./paging.ts";
-import { type Route, route } from "./route.ts";
+import { type Reply, type Route, route } from "./route.ts";
 
 const Thing = Type.Object(
   { name: Type.String({ maxLength: 10 }), count: Type.Optional(Type.Integer()) },
@@ -16,53 +16,22 @@ const Thing = Type.Object(
 );
 const Params = Type.Object({ id: Type.String({ maxLength: 40 }) });
 
-/** Every kind of row there is; `seen` collects the callers that handlers saw. */
-function sampleRoutes(seen: Caller[] = []): readonly Route[] {
-  const answer = ({
-    caller,
-    ...input
-  }: {
-    readonly caller: Caller;
-    readonly body?: unknown;
-    readonly query?: unknown;
-  }) => {
-    seen.push(caller);
-    return { body: { dryRun: caller.dryRun, address: caller.address, query: input.query, body: input.body } };
-  };
-  const base = { tag: "things", summary: "Do", response: Type.Unknown() };
-  const find = ({ id }: { readonly id: string }) => {
-    if (id !== "known") throw new Refusal("not_found", "there is no such thing");
-  };
-  const Query = Type.Object({
-    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 9 })),
-    all: Type.Optional(Type.Boolean()),
-    q: Type.Optional(Type.String({ maxLength: 5 })),
-  });
+const base = { tag: "things", summary: "Do", response: Type.Unknown() };
+
+function answer({
+  caller,
+  ...input
+}: {
+  readonly caller: Caller;
+  readonly body?: unknown;
+  readonly query?: unknown;
+}): Reply {
+  return { body: { dryRun: caller.dryRun, address: caller.address, query: input.query, body: input.body } };
+}
+
+/** Rows whose bodies or answers are other than JSON objects. */
+function oddRoutes(): readonly Route[] {
   return [
-    route({ ...base, method: "GET", path: "/things", access: "readonly", query: Query, handle: answer }),
-    route({ ...base, method: "POST", path: "/things", access: "editor", body: Thing, handle: answer }),
-    route({ ...base, method: "GET", path: "/things/:id", access: "readonly", params: Params, find, handle: answer }),
-    route({
-      ...base,
-      method: "PUT",
-      path: "/things/:id",
-      access: "editor",
-      params: Params,
-      find,
-      body: Thing,
-      handle: answer,
-    }),
-    route({ ...base, method: "DELETE", path: "/things/:id", access: "admin", params: Params, find, handle: answer }),
-    route({ ...base, method: "GET", path: "/secret", access: "readonly", sensitive: true, handle: answer }),
-    route({
-      ...base,
-      method: "POST",
-      path: "/login",
-      access: "public",
-      rateClass: "auth",
-      body: Type.Object({ username: Type.String() }),
-      handle: answer,
-    }),
     route({ ...base, method: "POST", path: "/optional", access: "editor", body: Type.Optional(Thing), handle: answer }),
     route({
       ...base,
@@ -97,6 +66,45 @@ function sampleRoutes(seen: Caller[] = []): readonly Route[] {
       access: "public",
       handle: () => ({ status: 303, headers: { location: "/x", "set-cookie": ["a=1", "b=2"] }, body: undefined }),
     }),
+  ];
+}
+
+/** Every kind of row there is. */
+function sampleRoutes(): readonly Route[] {
+  const find = ({ id }: { readonly id: string }) => {
+    if (id !== "known") throw new Refusal("not_found", "there is no such thing");
+  };
+  const Query = Type.Object({
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 9 })),
+    all: Type.Optional(Type.Boolean()),
+    q: Type.Optional(Type.String({ maxLength: 5 })),
+  });
+  return [
+    route({ ...base, method: "GET", path: "/things", access: "readonly", query: Query, handle: answer }),
+    route({ ...base, method: "POST", path: "/things", access: "editor", body: Thing, handle: answer }),
+    route({ ...base, method: "GET", path: "/things/:id", access: "readonly", params: Params, find, handle: answer }),
+    route({
+      ...base,
+      method: "PUT",
+      path: "/things/:id",
+      access: "editor",
+      params: Params,
+      find,
+      body: Thing,
+      handle: answer,
+    }),
+    route({ ...base, method: "DELETE", path: "/things/:id", access: "admin", params: Params, find, handle: answer }),
+    route({ ...base, method: "GET", path: "/secret", access: "readonly", sensitive: true, handle: answer }),
+    route({
+      ...base,
+      method: "POST",
+      path: "/login",
+      access: "public",
+      rateClass: "auth",
+      body: Type.Object({ username: Type.String() }),
+      handle: answer,
+    }),
+    ...oddRoutes(),
   ];
 }
 

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Http2SecureServer, Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import fastify, { type FastifyInstance } from "fastify";
+import fastify from "fastify";
 import { OperatorError } from "../base/errors.ts";
 import type { Cidr } from "../base/ip.ts";
 import type { CommandContext } from "../commands/run.ts";
@@ -11,12 +11,22 @@ import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
 import { type CertificateSource, loadIdentity, watchIdentity } from "./certificate.ts";
 import { crossOrigin } from "./cross-origin.ts";
+import { addDocumentation } from "./documentation.ts";
 import * as limits from "./limits.ts";
 import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits } from "./listener.ts";
+import { openApiRoute } from "./openapi.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimiter, type RateClass, rateKey } from "./rate-limiter.ts";
 import type { Route } from "./route.ts";
-import { addressOf, type Counter, type Request, type Response, rowHandlers, sendProblem } from "./serve.ts";
+import {
+  type ApiInstance,
+  addressOf,
+  type Counter,
+  type Request,
+  type Response,
+  rowHandlers,
+  sendProblem,
+} from "./serve.ts";
 
 export const API_PREFIX = "/api/v1";
 
@@ -45,12 +55,10 @@ export type ApiServerOptions = {
   readonly allowedOrigins?: readonly string[];
   readonly probe?: (path: ProbePath) => ProbeAnswer | Promise<ProbeAnswer>;
   readonly observe?: (observation: Observation) => void;
-  /** Adds what is not a row: the documentation's pages. */
-  readonly extend?: (app: ApiInstance) => void | Promise<void>;
+  /** Of the product, as the documentation shows it. */
+  readonly version?: string;
   readonly bounds?: Partial<ListenerLimits>;
 };
-
-export type ApiInstance = FastifyInstance<Http2SecureServer, Http2ServerRequest, Http2ServerResponse>;
 
 export type ApiServer = AsyncDisposable & {
   readonly host: string;
@@ -89,10 +97,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   app.addHook("onRequest", async (request, response) => {
     void response.headers(crossOrigin(origins, request.method, request.headers).headers);
   });
-  addRows(app, counter, options.routes);
+  const rows = [...options.routes, openApiRoute(options.routes, options.version ?? "0")];
+  addRows(app, counter, rows);
+  addDocumentation(app);
   addProbes(app, options.probe);
-  addNotFound(app, counter, options.routes, origins);
-  await options.extend?.(app);
+  addNotFound(app, counter, rows, origins);
   await listenAt(app, listen);
   if (listener === undefined) throw new Error("the app made no server");
   const { server, retire, cut, openConnections, refusedConnections } = listener;

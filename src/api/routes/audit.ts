@@ -65,7 +65,7 @@ export function auditRoutes({ store }: CommandContext): readonly Route[] {
       access: "editor",
       sensitive: true,
       query: Type.Object(FILTERS),
-      response: Type.String({ description: "NDJSON" }),
+      response: Type.String({ contentMediaType: "application/x-ndjson", description: "One entry a line." }),
       handle: ({ query, signal }) => streamLines(streamAudit(store, auditFilter(query), signal)),
     }),
   ];
