@@ -12,7 +12,7 @@ import {
 import { EDNS_OPTION, RCODE } from "../dns/codes.ts";
 import { findOption } from "../dns/edns.ts";
 import { CONTROL } from "../image/shared.ts";
-import { answerCookie, createCookieMaker } from "./cookie.ts";
+import { answerCookie, type CookieMaker, createCookieMaker } from "./cookie.ts";
 
 const NOW_SECONDS = 1_800_000_000;
 const CLIENT_COOKIE = hex("2464c4abcf10c957");
@@ -153,6 +153,35 @@ test("yesterday's secret proves, and today's makes the answer", () => {
   const cookie = new Int32Array(given.buffer);
   assert.equal(answerCookie(createCookieMaker(), secrets, 0, 4, cookie, 24, ADDRESS, 0, 4, NOW_SECONDS), true);
   assert.equal(Buffer.from(given.subarray(0, 24)).toString("hex"), today);
+});
+
+test("what a maker remembers of one client, address, time or secret is not taken for another's", () => {
+  const address6 = (first: Uint8Array) => Uint8Array.of(...first, ...new Uint8Array(12));
+  const maker = createCookieMaker();
+  const make = (from: CookieMaker, client: number, address: Uint8Array, now: number, secret: number): string => {
+    const secrets = Int32Array.of(...words(hex(SECRET)), 0, 0, 0, 0);
+    secrets[3]! ^= secret;
+    const cookie = new Int32Array(10);
+    cookie.set([client, 1], 0);
+    answerCookie(from, secrets, 0, 4, cookie, 8, address, 0, address.length, now);
+    return Buffer.from(cookie.buffer, 0, 24).toString("hex");
+  };
+  const made = new Set<string>();
+  for (let round = 0; round < 2; round++) {
+    for (let client = 0; client < 200; client++) {
+      for (const address of [ADDRESS, address6(ADDRESS), Uint8Array.of(198, 51, 100, 101)]) {
+        for (const now of [NOW_SECONDS, NOW_SECONDS + 1]) {
+          for (const secret of [0, 1]) {
+            const cookie = make(maker, client, address, now, secret);
+            assert.equal(cookie, make(createCookieMaker(), client, address, now, secret));
+            assert.equal(make(maker, client, address, now, secret), cookie);
+            made.add(cookie);
+          }
+        }
+      }
+    }
+  }
+  assert.equal(made.size, 200 * 3 * 2 * 2);
 });
 
 test("cookies of other lengths that RFC 7873 allows get one of ours", () => {
