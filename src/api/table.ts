@@ -1,0 +1,62 @@
+/** The table of all routes: what a node serves, and what tests walk. */
+import { followConfig } from "../commands/config-documents.ts";
+import type { Idp } from "../commands/idp.ts";
+import type { ImportTools } from "../commands/import-zones.ts";
+import type { CommandContext } from "../commands/run.ts";
+import type { SignIn } from "../commands/sign-in.ts";
+import type { Store } from "../store/store.ts";
+import type { RateClass } from "./rate-limiter.ts";
+import type { Route } from "./route.ts";
+import { auditRoutes } from "./routes/audit.ts";
+import { authRoutes } from "./routes/auth.ts";
+import { configRoutes } from "./routes/config.ts";
+import { exportRoutes } from "./routes/export.ts";
+import { idpRoutes } from "./routes/idp.ts";
+import { importRoutes } from "./routes/import.ts";
+import { overrideRoutes } from "./routes/overrides.ts";
+import { recordRoutes } from "./routes/records.ts";
+import { regionRoutes } from "./routes/regions.ts";
+import { serviceAccountRoutes } from "./routes/service-accounts.ts";
+import { statsRoutes } from "./routes/stats.ts";
+import { subnetMappingRoutes } from "./routes/subnet-mappings.ts";
+import { tsigKeyRoutes } from "./routes/tsig-keys.ts";
+import { userRoutes } from "./routes/users.ts";
+import { zoneRoutes } from "./routes/zones.ts";
+
+export type RouteParts = {
+  readonly context: CommandContext;
+  readonly signIn: SignIn;
+  readonly idp: Idp;
+  readonly importTools: ImportTools;
+  /** The region of this node, where it has one. */
+  readonly nodeRegion?: string | undefined;
+  /** How many nodes the cluster has. */
+  readonly nodeCount: () => number;
+};
+
+/** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
+export function apiRoutes({ context, signIn, idp, importTools, nodeRegion, nodeCount }: RouteParts): readonly Route[] {
+  return [
+    ...authRoutes(signIn),
+    ...idpRoutes(idp),
+    ...exportRoutes(context),
+    ...importRoutes(context, importTools),
+    ...zoneRoutes(context, importTools.peers),
+    ...recordRoutes(context),
+    ...overrideRoutes(context),
+    ...userRoutes(signIn),
+    ...serviceAccountRoutes(signIn),
+    ...tsigKeyRoutes(context),
+    ...subnetMappingRoutes(context),
+    ...regionRoutes(context, nodeRegion),
+    ...configRoutes(context),
+    ...auditRoutes(context),
+    ...statsRoutes(context, nodeCount),
+  ];
+}
+
+/** The limits of requests a minute as /config/rate-limits has them at each moment. */
+export function configuredRateLimit(store: Pick<Store, "get" | "onChange">): (rateClass: RateClass) => number {
+  const reading = followConfig(store, "rate-limits");
+  return (rateClass) => reading().effective[rateClass];
+}
