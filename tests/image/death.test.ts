@@ -22,6 +22,7 @@ import {
   discardZone,
   endChange,
   ensureNode,
+  keepName,
   openImageWriter,
   putRRset,
   removeRRset,
@@ -56,6 +57,12 @@ const STEPS: Readonly<Record<string, Step>> = {
     const cut = key(writer, "cut.changing.test.");
     putRRset(writer, zone, ensureNode(writer, zone, cut), patternRRset(2, 8), true);
     removeRRset(writer, zone, cut, 2, true);
+  },
+  "a name is kept without records, and let go": (writer, zone) => {
+    keepName(writer, zone, key(writer, "kept.below.changing.test."), true);
+    putValue(writer, zone, key(writer, "kept.below.changing.test."), 7);
+    removeRRset(writer, zone, key(writer, "kept.below.changing.test."), 1, false);
+    keepName(writer, zone, key(writer, "kept.below.changing.test."), false);
   },
   "a zone is replaced": (writer) => publishNumbered(writer, "changing.test.", 12, (index) => 1_000 + index),
   "a zone is made and given up": (writer) => {

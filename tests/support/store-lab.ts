@@ -1,5 +1,6 @@
 /** A store, its publisher and the image that it keeps, with questions in the words of the domain. */
 import assert from "node:assert/strict";
+import { newId } from "../../src/commands/run.ts";
 import type { RecordBody, ZoneBody } from "../../src/model/objects.ts";
 import { type RecordCreate, recordFromCreate } from "../../src/model/record.ts";
 import { type ZoneCreate, zoneFromCreate } from "../../src/model/zone.ts";
@@ -24,17 +25,15 @@ export type StoreEdit = {
   readonly record: (zone: string, given: RecordCreate) => RecordBody;
 };
 
-let ids = 0;
-
 export function editOf(tx: StoreTransaction): StoreEdit {
   return {
     tx,
     zone: (given, state = "active") => {
-      const body = tx.put("zone", zoneFromCreate(given, `zon_${++ids}`)).body;
+      const body = tx.put("zone", zoneFromCreate(given, newId("zone"))).body;
       tx.setState(body.name, state);
       return body;
     },
-    record: (zone, given) => tx.put("record", recordFromCreate(given, { id: "", name: zone }, `rec_${++ids}`)).body,
+    record: (zone, given) => tx.put("record", recordFromCreate(given, { id: "", name: zone }, newId("record"))).body,
   };
 }
 
