@@ -26,6 +26,10 @@ export type ZoneFileOptions = {
   readonly origin?: string;
   /** Records over the limit are cut off and not a fault of the file. */
   readonly cuts?: boolean;
+  /** Default: the limit of imports. */
+  readonly recordsMax?: number;
+  /** Records of other types than the ten are warnings and not faults. */
+  readonly leavesOut?: boolean;
 };
 
 export type ZoneFileOutcome =
@@ -47,6 +51,7 @@ type Group = {
 
 type Reading = {
   readonly file: string;
+  readonly recordsMax: number;
   readonly groups: Map<string, Group>;
   readonly errors: ParseError[];
   errorsOmitted: number;
@@ -64,6 +69,7 @@ const TYPE_BY_NUMBER: ReadonlyMap<number, RecordType> = new Map(RECORD_TYPES.map
 export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOptions = {}): ZoneFileOutcome {
   const reading: Reading = {
     file,
+    recordsMax: options.recordsMax ?? IMPORT_ZONE_RECORDS_MAX,
     groups: new Map(),
     errors: [],
     errorsOmitted: 0,
@@ -83,7 +89,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
       takeRecord(reading, owner.subarray(0, ownerLength), type, ttl, rdata.slice(0, rdataLength), line, column),
   });
   const soa = requireSoa(reading, report, origin !== undefined);
-  takeReport(reading, report);
+  takeReport(reading, report, options.leavesOut === true);
   if (reading.overLimit !== undefined && options.cuts !== true) {
     return { kind: "too-large", error: { file, ...reading.overLimit, detail: overLimitText(reading.zone) } };
   }
@@ -132,7 +138,7 @@ function takeRecord(
   const key = `${name} ${recordType}`;
   const group = reading.groups.get(key);
   if (group === undefined) {
-    if (reading.groups.size >= IMPORT_ZONE_RECORDS_MAX) reading.overLimit ??= { line, column };
+    if (reading.groups.size >= reading.recordsMax) reading.overLimit ??= { line, column };
     else {
       const first = { name, type: recordType, line, column, wires: [rdata], lines: [line], ttl, ttlsDiffer: false };
       reading.groups.set(key, first);
@@ -201,12 +207,14 @@ function wireLength(bytes: Uint8Array, from: number): number {
   return at + 1 - from;
 }
 
-function takeReport(reading: Reading, report: ZoneFileReport): void {
+function takeReport(reading: Reading, report: ZoneFileReport, leavesOut: boolean): void {
   for (const { line, column, detail } of report.errors) addError(reading, line, column, detail);
   for (const { line, column, owner, type } of report.leftOut) {
-    addError(reading, line, column, `${owner} ${type}: zones here hold no records of this type`);
+    const detail = `${owner} ${type}: zones here hold no records of this type`;
+    if (leavesOut) note(reading.warnings, `line ${line}: ${detail}`);
+    else addError(reading, line, column, detail);
   }
-  reading.errorsOmitted += report.errorsOmitted + report.leftOutOmitted;
+  reading.errorsOmitted += report.errorsOmitted + (leavesOut ? 0 : report.leftOutOmitted);
 }
 
 function draftRecords(reading: Reading, zone: ZoneBody, marks: ZoneFileMarks, mname: string): RecordDraft[] {
