@@ -2,10 +2,10 @@
 import { readFileSync } from "node:fs";
 import { errorText, OperatorError } from "../base/errors.ts";
 import { type Log, openLog } from "../base/log.ts";
-import { addressToText, hostText, isWildcard } from "../listen/address.ts";
-import { commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
+import { type Address, addressToText, hostText, isWildcard } from "../listen/address.ts";
+import { type Command, commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
+import { readPassword, resetPassword } from "./break-glass.ts";
 import { type Config, loadConfig } from "./config.ts";
-import { servedFields } from "./control-thread.ts";
 import { type RunningNode, startNode, THREAD_PLAN, type ThreadPlan } from "./node.ts";
 
 const STDERR = 2;
@@ -20,16 +20,40 @@ export async function runCommand(
     const command = commandFromArguments(words);
     if (command.kind === "help") process.stdout.write(helpText());
     else if (command.kind === "version") process.stdout.write(`signpost ${packageVersion()}\n`);
-    else {
-      const config = loadConfig(environment, command.config);
-      if (command.kind === "check") process.stdout.write("the configuration is valid\n");
-      else if (command.kind === "serve") await serve(config, command.zones, environment, plan);
-    }
+    else await runConfigured(command, environment, plan);
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     process.stderr.write([...error.details, `signpost: ${error.message}`, ""].join("\n"));
     process.exitCode = 1;
   }
+}
+
+type ConfiguredCommand = Extract<Command, { readonly config: string | undefined }>;
+
+async function runConfigured(
+  command: ConfiguredCommand,
+  environment: NodeJS.ProcessEnv,
+  plan: ThreadPlan,
+): Promise<void> {
+  const config = loadConfig(environment, command.config);
+  switch (command.kind) {
+    case "check":
+      process.stdout.write("the configuration is valid\n");
+      return;
+    case "serve":
+      return await serve(config, command.zones, environment, plan);
+    case "reset-admin-password": {
+      const isGiven = command.password === "standard-input";
+      const password = await resetPassword(config, isGiven ? await readPassword(process.stdin) : undefined);
+      if (isGiven) process.stdout.write("the admin's password is set, and all sessions of the admin have ended\n");
+      else printAdminPassword(password);
+    }
+  }
+}
+
+/** The one line that tells a password. It goes to standard output, past every log. */
+function printAdminPassword(password: string): void {
+  process.stdout.write(`admin password: ${password}\n`);
 }
 
 async function serve(
@@ -59,9 +83,17 @@ async function serve(
     hangUps += 1;
     node?.reload();
   });
-  node = await startNode({ config, zones, version: packageVersion(), log, environment, plan });
+  node = await startNode({
+    config,
+    zones,
+    version: packageVersion(),
+    log,
+    environment,
+    plan,
+    onAdminPassword: printAdminPassword,
+  });
   announce(node, log);
-  // The files may have changed after they were read for the start.
+  // The certificate's files may have changed after they were read for the start.
   if (hangUps > 0) node.reload();
 }
 
@@ -80,18 +112,28 @@ async function end(node: RunningNode, log: Log): Promise<number> {
 function announce(node: RunningNode, log: Log): void {
   for (const { address } of node.listeners) log("info", `DNS on ${addressToText(address)}, UDP and TCP`);
   log("info", `health and metrics on http://${addressToText(node.management)}`);
-  for (const zone of node.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
-  if (node.served.length === 0) log("warn", "no zone is served; name zone files with --zone FILE");
+  log("info", `API and its documentation on https://${addressToText(reachable(node.api))}`);
+  const { count, first } = node.served;
+  for (const { name, records, serial } of first) log("info", `serves zone ${name}`, { records, serial });
+  if (count > first.length) log("info", `serves ${count - first.length} more zones`);
+  if (count === 0) log("warn", "no zone is served; create one through the API, or import a zone file with --zone FILE");
   if (node.udp === "dgram" && node.listeners.some(({ address }) => isWildcard(address.bytes))) {
     log("warn", "without batched system calls, answers from a wildcard address may leave from another one");
   }
   const [listener] = node.listeners;
-  const [zone] = node.served;
+  const [zone] = first;
   if (listener === undefined || zone === undefined) return;
-  const { address } = listener;
-  const loopback = address.bytes.length === 4 ? "127.0.0.1" : "::1";
-  const host = isWildcard(address.bytes) ? loopback : hostText(address);
-  log("info", `try: dig @${host} -p ${address.port} ${zone.name} SOA`);
+  const address = reachable(listener.address);
+  log("info", `try: dig @${hostText(address)} -p ${address.port} ${zone.name} SOA`);
+}
+
+/** The address by which this machine reaches a listener; a wildcard is every address of it. */
+function reachable({ bytes, port }: Address): Address {
+  if (!isWildcard(bytes)) return { bytes, port };
+  const loopback = new Uint8Array(bytes.length);
+  loopback[bytes.length - 1] = 1;
+  if (bytes.length === 4) loopback[0] = 127;
+  return { bytes: loopback, port };
 }
 
 function packageVersion(): string {

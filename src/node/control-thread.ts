@@ -1,101 +1,150 @@
-/** The control thread: the one writer of the image, and the management listener. */
+/**
+ * The control thread: the one writer of the store and of the image, the API, and the management listener. It may die: DNS
+ * answers on from the image, and its replacement opens the store again and puts the image right.
+ */
 import { once } from "node:events";
 import type { Server } from "node:http";
 import type { MessagePort } from "node:worker_threads";
-import { errorText } from "../base/errors.ts";
+import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log, LogLine } from "../base/log.ts";
 import type { SharedImage } from "../image/shared.ts";
-import { collect, openImageWriter } from "../image/writer.ts";
-import type { ImageWriter } from "../image/writer-state.ts";
 import { type Address, hostText } from "../listen/address.ts";
 import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
-import { SETTLE_PAUSE_MS } from "./limits.ts";
-import { createManagementServer } from "./management.ts";
+import type { Config } from "./config.ts";
+import { apiAddress, type ControlPlane, openControlPlane, ZoneFilesRefused } from "./control-plane.ts";
+import type { NodeKeys } from "./keys.ts";
+import { SERVED_ZONES_NAMED } from "./limits.ts";
+import { type Component, createManagementServer, createProbe } from "./management.ts";
 import { createMetrics } from "./metrics.ts";
-import { type NodeStatus, setZonesServed } from "./status.ts";
-import { createZoneFiles, type ServedZone, type ZoneFilesReport } from "./zone-files.ts";
+import type { NodeStatus } from "./status.ts";
+import type { ZoneFilesReport } from "./zone-files.ts";
 
 /** `workerData` of the control thread. */
 export type ControlData = {
   readonly shared: SharedImage;
   readonly status: NodeStatus;
+  readonly config: Config;
+  readonly nodeId: string;
+  readonly keys: NodeKeys;
+  /** Zone files to import; none for a replacement, which finds their zones in the store. */
   readonly zones: readonly ZoneArgument[];
   readonly management: Address;
+  readonly api: Address;
   readonly version: string;
-  /** The node starts: a fault ends it. A replacement serves what is free of faults instead. */
+  /** The node starts: a fault ends it. */
   readonly isFirst: boolean;
+};
+
+/** What is served at the start: how many zones, and the first of them. */
+export type ServedZones = {
+  readonly count: number;
+  readonly first: readonly { readonly name: string; readonly records: number; readonly serial: number }[];
 };
 
 export type ControlMessage =
   | { readonly kind: "log"; readonly line: LogLine }
-  | { readonly kind: "ready"; readonly management: Address; readonly served: readonly ServedZone[] }
+  /** For the operator to see, once. */
+  | { readonly kind: "admin-password"; readonly password: string }
+  | { readonly kind: "ready"; readonly management: Address; readonly api: Address; readonly served: ServedZones }
   /** The node cannot start: `faults` are printed, then `summary`. */
   | { readonly kind: "refused"; readonly faults: readonly string[]; readonly summary: string };
 
-export type ControlCommand = { readonly kind: "reload" } | { readonly kind: "stop" };
+export type ControlCommand =
+  | { readonly kind: "reload" }
+  /** Take no new request; those under way may end. */
+  | { readonly kind: "drain" }
+  | { readonly kind: "stop" };
 
-/** Listens, publishes the zones, says so, and serves until it is told to stop. */
+/** Listens, opens the store, publishes it, says so, and serves until it is told to stop. */
 export async function runControl(data: ControlData, port: MessagePort): Promise<void> {
   const say = (message: ControlMessage) => port.postMessage(message);
   const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
   const metrics = createMetrics(data.shared, data.status, data.version);
-  const server = createManagementServer({ status: data.status, metrics });
-  let management: Address;
-  try {
-    management = await listen(server, data.management);
-  } catch (error) {
-    if (!data.isFirst) throw error;
-    return say({ kind: "refused", faults: [], summary: errorText(error) });
-  }
-  const writer = openImageWriter(data.shared);
-  const load = createZoneFiles(writer, data.zones);
-  const first = load();
-  settleImage(writer);
-  if (data.isFirst && first.refused.length > 0) {
-    say({ kind: "refused", faults: first.faults, summary: first.refused.join("; ") });
+  let plane: ControlPlane | undefined;
+  const probe = createProbe(data.status, metrics, () => componentsOf(plane));
+  const server = createManagementServer(probe);
+  const closing = new AsyncDisposableStack();
+  closing.defer(() => {
     server.close();
-    return;
+    server.closeAllConnections();
+  });
+  try {
+    const management = await listen(server, data.management);
+    plane = await openControlPlane(
+      { ...data, metrics, probe, log, onAdminPassword: (password) => say({ kind: "admin-password", password }) },
+      closing,
+    );
+    reportZoneFiles(plane.imported, log);
+    say({ kind: "ready", management, api: apiAddress(plane, data.api), served: servedZones(plane) });
+  } catch (error) {
+    await closing.disposeAsync();
+    const refusal = refusalOf(error);
+    if (!data.isFirst || refusal === undefined) throw error;
+    return say(refusal);
   }
-  reportZones(first, log);
-  setZonesServed(data.status, first.refused.length === 0);
-  say({ kind: "ready", management, served: first.served });
+  serveCommands(port, plane, closing, log);
+}
 
-  const reload = () => {
-    const report = load();
-    settleImage(writer);
-    reportZones(report, log);
-    for (const zone of report.served) log("info", `serves zone ${zone.name}`, servedFields(zone));
-    setZonesServed(data.status, report.served.length === data.zones.length);
-  };
-  let waiting: NodeJS.Immediate | undefined;
+function serveCommands(port: MessagePort, { api }: ControlPlane, closing: AsyncDisposableStack, log: Log): void {
   port.on("message", (command: ControlCommand) => {
-    if (command.kind === "reload") {
-      // Those that arrive while one runs are one: it reads the files as they are by then.
-      clearImmediate(waiting);
-      waiting = setImmediate(reload);
-    } else {
-      clearImmediate(waiting);
-      server.close();
-      server.closeAllConnections();
-      port.close();
+    switch (command.kind) {
+      case "reload":
+        log("info", "the API's certificate is looked at; zone files are imported at the start only");
+        return api.reloadCertificate();
+      case "drain":
+        return void api.close();
+      case "stop":
+        return void closing.disposeAsync().then(
+          () => port.close(),
+          (error: unknown) => {
+            log("error", `stopping failed: ${errorText(error)}`);
+            port.close();
+          },
+        );
     }
   });
 }
 
-/** Frees what replaced zones have left. A reader that is inside may hold some of it: then again a little later. */
-function settleImage(writer: ImageWriter): void {
-  if (collect(writer)) setTimeout(() => settleImage(writer), SETTLE_PAUSE_MS).unref();
+function refusalOf(error: unknown): (ControlMessage & { readonly kind: "refused" }) | undefined {
+  if (error instanceof ZoneFilesRefused)
+    return { kind: "refused", faults: error.report.faults, summary: error.message };
+  if (error instanceof OperatorError) return { kind: "refused", faults: error.details, summary: error.message };
+  return undefined;
 }
 
-export function servedFields({ records, serial, file }: ServedZone): { records: number; serial: number; file: string } {
-  return { records, serial, file };
+const OPENING: Component = { ready: false, detail: "is being opened" };
+
+function componentsOf(plane: ControlPlane | undefined): Readonly<Record<string, Component>> {
+  if (plane === undefined) return { store: OPENING, zones: OPENING, api: OPENING };
+  const { waitingZones, failedZones } = plane.publisher.stats();
+  const zones = plane.store.count("zone");
+  return {
+    store: { ready: true, detail: `${zones} zones, ${plane.store.count("record")} records` },
+    zones:
+      failedZones === 0
+        ? { ready: true, detail: waitingZones === 0 ? "all are published" : `${waitingZones} are being published` }
+        : { ready: false, detail: `${failedZones} could not be published` },
+    api: { ready: true, detail: `${plane.api.requestsUnderWay()} requests under way` },
+  };
 }
 
-function reportZones(report: ZoneFilesReport, log: Log): void {
-  for (const warning of report.warnings) log("warn", warning);
-  for (const fault of report.faults) log("error", fault);
-  for (const refused of report.refused) log("error", `${refused}; what was served before stays`);
+function servedZones({ store }: ControlPlane): ServedZones {
+  const first = store.list("zone", { limit: SERVED_ZONES_NAMED });
+  return {
+    count: store.count("zone"),
+    first: first.map(({ body: { name } }) => ({
+      name,
+      records: store.count("record", name),
+      serial: store.serialOf(name) ?? 0,
+    })),
+  };
+}
+
+function reportZoneFiles({ imported, left, warnings }: ZoneFilesReport, log: Log): void {
+  for (const warning of warnings) log("warn", warning);
+  for (const { name, file, records } of imported) log("info", `imported zone ${name} from ${file}`, { records });
+  for (const { name, file } of left) log("info", `zone ${name} is stored already; ${file} is left alone`);
 }
 
 /** The address with the port in use. Throws OperatorError. */

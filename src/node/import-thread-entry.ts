@@ -6,7 +6,7 @@ import { parseImport } from "../commands/import-parse.ts";
 import type { ImportSlice } from "../commands/import-parser.ts";
 import { cutSlices, headsOf } from "../commands/import-slices.ts";
 import { Refusal } from "../model/refusal.ts";
-import type { ImportAnswer, ImportQuestion } from "./import-thread.ts";
+import type { ImportAnswer, ImportQuestion } from "./import-messages.ts";
 
 let parsed: ParsedImport | undefined;
 let slices: Iterator<ImportSlice> | undefined;

@@ -5,30 +5,9 @@
 import { Worker } from "node:worker_threads";
 import type { ImportSource } from "../commands/import-draft.ts";
 import type { ImportParser, ImportReading, ImportSlice } from "../commands/import-parser.ts";
-import { type FieldFault, Refusal, type RefusalCode } from "../model/refusal.ts";
+import { Refusal } from "../model/refusal.ts";
 import { IMPORT_HEAP_MB, IMPORT_IDLE_MS, IMPORT_READ_MS, IMPORTS_WAITING_MAX } from "./import-limits.ts";
-
-/** What the thread is asked. It answers each message with one. */
-export type ImportQuestion =
-  | { readonly kind: "parse"; readonly source: ImportSource }
-  /** Go back to the first slice. */
-  | { readonly kind: "rewind" }
-  | { readonly kind: "next" }
-  /** Forget the import. */
-  | { readonly kind: "drop" };
-
-export type ImportAnswer =
-  | ({ readonly kind: "parsed" } & Pick<ImportReading, "format" | "zones" | "parseErrors">)
-  | { readonly kind: "slice"; readonly slice: ImportSlice | undefined }
-  | {
-      readonly kind: "refused";
-      readonly code: RefusalCode;
-      readonly detail: string;
-      readonly faults: readonly FieldFault[];
-      readonly members: Readonly<Record<string, unknown>>;
-    }
-  | { readonly kind: "failed"; readonly detail: string }
-  | { readonly kind: "done" };
+import type { ImportAnswer, ImportQuestion } from "./import-messages.ts";
 
 export type ImportThread = AsyncDisposable & { readonly parse: ImportParser };
 

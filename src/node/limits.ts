@@ -7,9 +7,6 @@ export const CONTROL_HEAP_MB = 1_024;
 /** Heap of a listener thread: it needs next to nothing. */
 export const LISTENER_HEAP_MB = 256;
 
-/** Pause before memory that readers held is tried again. */
-export const SETTLE_PAUSE_MS = 50;
-
 /** A thread that lived this long was healthy: its death is answered at once, as a first one. */
 export const HEALTHY_AFTER_MS = 30_000;
 /** Pause before the second replacement; it doubles with every further one up to the longest. */
@@ -27,3 +24,6 @@ export const ZONE_FILE_BYTES_MAX = 2 ** 30;
 /** A configuration file is a page; what is larger is another file. */
 export const CONFIG_FILE_BYTES_MAX = 2 ** 20;
 export const SECRET_FILE_BYTES_MAX = 2 ** 16;
+
+/** Zones that the log names one by one at the start. */
+export const SERVED_ZONES_NAMED = 10;

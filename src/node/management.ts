@@ -1,21 +1,18 @@
 /** The management listener: health, readiness and metrics over HTTP, for probes and scrapers on a trusted address. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { ProbeAnswer, ProbePath } from "../api/server.ts";
 import { MANAGEMENT_CONNECTIONS, MANAGEMENT_HEADER_BYTES, MANAGEMENT_REQUEST_MS } from "./limits.ts";
-import type { Metrics } from "./metrics.ts";
-import { areZonesServed, isRunning, isStopping, type NodeStatus } from "./status.ts";
+import type { NodeMetrics } from "./metrics.ts";
+import { isRunning, isStopping, type NodeStatus } from "./status.ts";
 
-export type Readiness = {
-  readonly ready: boolean;
-  readonly components: Readonly<Record<string, { readonly ready: boolean; readonly detail: string }>>;
-};
+export type Component = { readonly ready: boolean; readonly detail: string };
+export type Readiness = { readonly ready: boolean; readonly components: Readonly<Record<string, Component>> };
 
-/** Ready: every zone is served, every thread runs, and the node is not about to end. */
-export function readinessOf(status: NodeStatus): Readiness {
+/** Ready: what the control thread has opened is ready, every thread runs, and the node is not about to end. */
+export function readinessOf(status: NodeStatus, opened: Readonly<Record<string, Component>>): Readiness {
   const missing = status.threads.filter((thread) => !isRunning(status, thread));
   const components = {
-    zones: areZonesServed(status)
-      ? { ready: true, detail: "every zone is served" }
-      : { ready: false, detail: "a zone file could not be used, and nothing was served before" },
+    ...opened,
     threads:
       missing.length === 0
         ? { ready: true, detail: `${status.threads.length} threads run` }
@@ -25,13 +22,31 @@ export function readinessOf(status: NodeStatus): Readiness {
   return { ready: Object.values(components).every(({ ready }) => ready), components };
 }
 
-export type ManagementOptions = {
-  readonly status: NodeStatus;
-  readonly metrics: Metrics;
-};
+export type Probe = (path: ProbePath) => Promise<ProbeAnswer>;
+
+/** The answers that need no token, the same on both listeners. `opened` tells of the store, the zones and the API. */
+export function createProbe(
+  status: NodeStatus,
+  metrics: NodeMetrics,
+  opened: () => Readonly<Record<string, Component>>,
+): Probe {
+  return async (path) => {
+    if (path === "/healthz") return jsonAnswer(200, { status: "ok" });
+    if (path === "/readyz") {
+      const readiness = readinessOf(status, opened());
+      return jsonAnswer(readiness.ready ? 200 : 503, readiness);
+    }
+    const { text, contentType } = await metrics.read();
+    return { status: 200, contentType, body: text };
+  };
+}
+
+function jsonAnswer(status: number, body: object): ProbeAnswer {
+  return { status, contentType: "application/json; charset=utf-8", body: `${JSON.stringify(body)}\n` };
+}
 
 /** An HTTP server that is not yet listening. */
-export function createManagementServer(options: ManagementOptions): Server {
+export function createManagementServer(probe: Probe): Server {
   const server = createServer(
     {
       maxHeaderSize: MANAGEMENT_HEADER_BYTES,
@@ -41,7 +56,7 @@ export function createManagementServer(options: ManagementOptions): Server {
       connectionsCheckingInterval: MANAGEMENT_REQUEST_MS / 5,
     },
     (request, response) => {
-      answer(options, request, response).catch(() => response.destroy());
+      answer(probe, request, response).catch(() => response.destroy());
     },
   );
   server.maxConnections = MANAGEMENT_CONNECTIONS;
@@ -52,29 +67,21 @@ export function createManagementServer(options: ManagementOptions): Server {
   return server;
 }
 
-async function answer(options: ManagementOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function answer(probe: Probe, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const path = (request.url ?? "").split("?", 1)[0];
-  if (path !== "/healthz" && path !== "/readyz" && path !== "/metrics") return sendJson(response, 404, { status: 404 });
+  if (path !== "/healthz" && path !== "/readyz" && path !== "/metrics") {
+    return send(response, jsonAnswer(404, { status: 404 }));
+  }
   if (request.method !== "GET" && request.method !== "HEAD") {
     // A body that nobody reads must not keep the connection.
     response.setHeader("Connection", "close");
     response.setHeader("Allow", "GET, HEAD");
-    return sendJson(response, 405, { status: 405 });
+    return send(response, jsonAnswer(405, { status: 405 }));
   }
-  if (path === "/healthz") return sendJson(response, 200, { status: "ok" });
-  if (path === "/readyz") {
-    const readiness = readinessOf(options.status);
-    return sendJson(response, readiness.ready ? 200 : 503, readiness);
-  }
-  const { text, contentType } = await options.metrics();
-  send(response, 200, contentType, text);
+  send(response, await probe(path));
 }
 
-function sendJson(response: ServerResponse, status: number, body: object): void {
-  send(response, status, "application/json; charset=utf-8", `${JSON.stringify(body)}\n`);
-}
-
-function send(response: ServerResponse, status: number, contentType: string, body: string): void {
+function send(response: ServerResponse, { status, contentType, body }: ProbeAnswer): void {
   response.writeHead(status, {
     "Content-Type": contentType,
     "Content-Length": Buffer.byteLength(body),

@@ -33,10 +33,14 @@ const CONTROL_GAUGES = [
   ["svc_image_generation", "Times the image's memory has grown.", CONTROL.GENERATION],
 ] as const;
 
-export type Metrics = () => Promise<{ readonly text: string; readonly contentType: string }>;
+export type NodeMetrics = {
+  /** Other parts of the control thread put their figures here. */
+  readonly registry: Registry;
+  readonly read: () => Promise<{ readonly text: string; readonly contentType: string }>;
+};
 
 /** Gives the figures of the node; every call reads the shared memory anew. */
-export function createMetrics(shared: SharedImage, status: NodeStatus, version: string): Metrics {
+export function createMetrics(shared: SharedImage, status: NodeStatus, version: string): NodeMetrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -54,10 +58,11 @@ export function createMetrics(shared: SharedImage, status: NodeStatus, version: 
   }
   registerImage(shared, registry);
   registerNode(status, version, registry);
-  return async () => ({
+  const read = async () => ({
     text: `${await registry.metrics()}\n${latencyText(shared)}`,
     contentType: registry.contentType,
   });
+  return { registry, read };
 }
 
 function registerQueries(shared: SharedImage, registry: Registry): void {

@@ -16,13 +16,14 @@ import { probeListeners } from "../listen/sockets-portable.ts";
 import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "../listen/threads.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
-import type { ControlCommand, ControlData, ControlMessage } from "./control-thread.ts";
+import type { ControlCommand, ControlData, ControlMessage, ServedZones } from "./control-thread.ts";
 import { renewCookieSecrets } from "./cookie-secret.ts";
 import { openDataDirectory } from "./data-directory.ts";
+import { type NodeKeys, nodeKeys } from "./keys.ts";
 import { CONTROL_HEAP_MB, LISTENER_HEAP_MB, STOP_DEADLINE_MS } from "./limits.ts";
+import { nodeIdOf } from "./node-id.ts";
 import { countRestart, createNodeStatus, type NodeStatus, setRunning, setStopping } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
-import type { ServedZone } from "./zone-files.ts";
 
 /** The modules that the threads run, and the heap that `control` gets. A test puts threads with faults in their place. */
 export type ThreadPlan = {
@@ -49,22 +50,30 @@ export type NodeOptions = {
   /** LISTEN_FDS and its companions are taken out of it. */
   readonly environment: NodeJS.ProcessEnv;
   readonly plan: ThreadPlan;
+  /** Called with the admin's password at the very first start, where the node has drawn it. */
+  readonly onAdminPassword: (password: string) => void;
 };
 
 export type RunningNode = {
   readonly listeners: readonly Listener[];
   readonly management: Address;
-  readonly served: readonly ServedZone[];
+  readonly api: Address;
+  readonly served: ServedZones;
   readonly udp: "batch" | "dgram";
   readonly answerThreads: number;
-  /** Reads the zone files again. */
+  /** Looks at the API's certificate files at once. */
   readonly reload: () => void;
   /** Answers what is under way, ends every thread and gives up sockets and lock, within STOP_DEADLINE_MS. */
   readonly stop: () => Promise<void>;
 };
 
 /** What every thread of the node is built from. */
-type Frame = NodeOptions & { readonly shared: SharedImage; readonly status: NodeStatus };
+type Frame = NodeOptions & {
+  readonly shared: SharedImage;
+  readonly status: NodeStatus;
+  readonly nodeId: string;
+  readonly keys: NodeKeys;
+};
 
 /** Starts a node; it serves when this returns. Throws OperatorError, with everything undone. */
 export async function startNode(options: NodeOptions): Promise<RunningNode> {
@@ -75,14 +84,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const answerThreads = answerThreadCount(config, libc);
   const data = openDataDirectory(config["node.data_dir"], libc);
   undo.defer(data.release);
+  const keys = nodeKeys(data.key, config["replication.encrypt_key"]);
+  const nodeId = nodeIdOf(data.path, config["node.id"]);
   const listeners = await openSockets(libc, options, answerThreads);
   if (libc !== undefined) undo.defer(() => closeListeners(libc, listeners));
 
   const shared = createSharedImage(randomBytes(4).readInt32LE());
-  undo.use(renewCookieSecrets(shared, data.key));
+  undo.use(renewCookieSecrets(shared, keys.cookies));
   const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
   const status = createNodeStatus(["control", "stream", ...answerNames]);
-  const frame: Frame = { ...options, shared, status };
+  const frame: Frame = { ...options, shared, status, nodeId, keys };
 
   const control = await startControl(frame);
   undo.defer(() => control.thread.terminate());
@@ -91,6 +102,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   return {
     listeners,
     management: control.management,
+    api: control.api,
     served: control.served,
     udp,
     answerThreads,
@@ -138,12 +150,13 @@ async function openSockets(
 type RunningControl = {
   readonly thread: SupervisedThread<ControlCommand>;
   readonly management: Address;
-  readonly served: readonly ServedZone[];
+  readonly api: Address;
+  readonly served: ServedZones;
 };
 
 /** Starts `control` and waits until it has published the zones. */
 function startControl(frame: Frame): Promise<RunningControl> {
-  const { config, zones, version, log, shared, status } = frame;
+  const { config, zones, version, log, shared, status, nodeId, keys } = frame;
   return new Promise((resolve, reject) => {
     let started: RunningControl | undefined;
     const fail = (error: Error) => void thread.terminate().then(() => reject(error));
@@ -152,22 +165,35 @@ function startControl(frame: Frame): Promise<RunningControl> {
       entry: frame.plan.control,
       log,
       workerOptions: () => {
-        const management = started?.management ?? config["management.listen"];
-        const workerData: ControlData = { shared, status, zones, management, version, isFirst: started === undefined };
+        const workerData: ControlData = {
+          shared,
+          status,
+          config,
+          nodeId,
+          keys,
+          // A replacement finds them in the store.
+          zones: started === undefined ? zones : [],
+          management: started?.management ?? config["management.listen"],
+          api: started?.api ?? config["api.listen"],
+          version,
+          isFirst: started === undefined,
+        };
         return { workerData, resourceLimits: { maxOldGenerationSizeMb: frame.plan.controlHeapMb } };
       },
       onMessage: (message) => {
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
         if (message.kind === "refused") return fail(new OperatorError(message.summary, message.faults));
+        if (message.kind === "admin-password") return frame.onAdminPassword(message.password);
         setRunning(status, "control", true);
         if (started !== undefined) return;
-        started = { thread, management: message.management, served: message.served };
+        const { management, api, served } = message;
+        started = { thread, management, api, served };
         resolve(started);
       },
       onDeath: () => {
         setRunning(status, "control", false);
         countRestart(status, "control");
-        if (started === undefined) fail(new OperatorError("the zones could not be loaded: the control thread failed"));
+        if (started === undefined) fail(new OperatorError("the node could not start: the control thread failed"));
       },
     });
   });
@@ -239,13 +265,17 @@ function startListener(
   });
 }
 
-/** Listeners first, so that readiness and metrics can be read to the end. What does not end in time is ended. */
+/**
+ * The API takes nothing new from the first moment on; `control` itself ends last, so that readiness and metrics can be
+ * read to the end. What does not end in time is ended.
+ */
 async function endThreads(
   frame: Frame,
   listeners: readonly ListenerThread[],
   control: SupervisedThread<ControlCommand>,
 ): Promise<void> {
   const end = async () => {
+    control.post({ kind: "drain" });
     const ended = listeners.map((thread) => thread.ended());
     Atomics.store(new Int32Array(frame.shared.control), CONTROL.STOP, 1);
     for (const thread of listeners) thread.post({ kind: "stop" });

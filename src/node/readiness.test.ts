@@ -1,24 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readinessOf } from "./management.ts";
-import { countRestart, createNodeStatus, restartsOf, setRunning, setStopping, setZonesServed } from "./status.ts";
+import { countRestart, createNodeStatus, restartsOf, setRunning, setStopping } from "./status.ts";
 
-test("ready is who serves every zone with every thread and does not stop", () => {
+test("ready is who has opened everything, runs every thread and does not stop", () => {
   const status = createNodeStatus(["control", "stream", "answer-0"]);
-  const notReady = () =>
-    Object.entries(readinessOf(status).components).flatMap(([name, { ready }]) => (ready ? [] : [name]));
-  assert.deepEqual(notReady(), ["zones", "threads"]);
-  setZonesServed(status, true);
+  const opened = { store: { ready: false, detail: "is being opened" } };
+  const open = { store: { ready: true, detail: "2 zones" } };
+  const notReady = (components = open) =>
+    Object.entries(readinessOf(status, components).components).flatMap(([name, { ready }]) => (ready ? [] : [name]));
+  assert.deepEqual(notReady(opened), ["store", "threads"]);
   for (const thread of status.threads) setRunning(status, thread, true);
+  assert.deepEqual(notReady(opened), ["store"]);
+  assert.equal(readinessOf(status, opened).ready, false);
   assert.deepEqual(notReady(), []);
-  assert.equal(readinessOf(status).ready, true);
+  assert.equal(readinessOf(status, open).ready, true);
   setRunning(status, "stream", false);
   assert.deepEqual(notReady(), ["threads"]);
-  assert.equal(readinessOf(status).components.threads?.detail, "not running: stream");
+  assert.equal(readinessOf(status, open).components.threads?.detail, "not running: stream");
   setRunning(status, "stream", true);
   setStopping(status);
   assert.deepEqual(notReady(), ["lifecycle"]);
-  assert.equal(readinessOf(status).ready, false);
+  assert.equal(readinessOf(status, open).ready, false);
 });
 
 test("restarts are counted by thread", () => {

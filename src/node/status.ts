@@ -1,6 +1,6 @@
 /**
  * What the supervisor and `control` tell each other without a message: which threads run and how often each was
- * replaced. Writer of the thread words and of STOPPING: the supervisor. Writer of ZONES_SERVED: `control`.
+ * replaced. The supervisor writes.
  */
 export type NodeStatus = {
   readonly words: SharedArrayBuffer;
@@ -9,8 +9,7 @@ export type NodeStatus = {
 };
 
 const STOPPING = 0;
-const ZONES_SERVED = 1;
-const THREADS_AT = 2;
+const THREADS_AT = 1;
 const THREAD_WORDS = 2;
 const RUNNING = 0;
 const RESTARTS = 1;
@@ -39,14 +38,6 @@ export function setStopping(status: NodeStatus): void {
 
 export function isStopping(status: NodeStatus): boolean {
   return load(status, STOPPING) !== 0;
-}
-
-export function setZonesServed(status: NodeStatus, served: boolean): void {
-  store(status, ZONES_SERVED, served ? 1 : 0);
-}
-
-export function areZonesServed(status: NodeStatus): boolean {
-  return load(status, ZONES_SERVED) !== 0;
 }
 
 export function setRunning(status: NodeStatus, thread: string, running: boolean): void {

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { CONTROL, createSharedImage } from "../image/shared.ts";
-import { collect, openImageWriter } from "../image/writer.ts";
-import { createZoneFiles } from "./zone-files.ts";
+import { ALONE } from "../../tests/support/commands.ts";
+import { type TemporaryStore, temporaryStore } from "../../tests/support/store.ts";
+import { importZoneFiles } from "./zone-files.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "signpost-zones-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -20,108 +20,81 @@ function file(name: string, text: string): string {
   return path;
 }
 
-function start(...files: readonly string[]) {
-  const shared = createSharedImage(1);
-  const load = createZoneFiles(
-    openImageWriter(shared),
+function load({ context }: TemporaryStore, ...files: readonly string[]) {
+  return importZoneFiles(
+    context,
+    ALONE,
     files.map((path) => ({ name: undefined, file: path })),
   );
-  return { load, zones: () => new Int32Array(shared.control)[CONTROL.ZONES] };
 }
 
-test("every good file is served, whatever the others hold", () => {
+test("a file is imported once, with its serial and an entry in the audit log; then its zone is the store's", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  const path = file("once", zoneText("once.test", 5));
+  const { imported, left, refused } = await load(temporary, path);
+  assert.deepEqual([imported, left, refused], [[{ name: "once.test.", file: path, records: 2 }], [], []]);
+  assert.equal(store.serialOf("once.test."), 5);
+  assert.equal(store.stateOf("once.test."), "active");
+  const [entry] = store.auditPage({ resource: "zone", action: "import" }, { limit: 2 }).entries;
+  assert.equal(entry?.user_name, "system");
+
+  // Not even its faults matter now.
+  file("once", zoneText("once.test", 6, "new A 192.0.2.6\nbad A 1\n"));
+  const again = await load(temporary, path);
+  assert.deepEqual([again.imported, again.left], [[], [{ name: "once.test.", file: path }]]);
+  assert.equal(store.serialOf("once.test."), 5);
+  assert.equal(store.get("record", ["once.test.", "new", "A"]), undefined);
+});
+
+test("a fault in one file leaves all of them out", async () => {
+  await using temporary = await temporaryStore();
   const good = file("good", zoneText("good.test", 5));
-  const bad = file("bad", zoneText("bad.test", 1, "x A 1\n"));
-  const { load, zones } = start(good, bad, join(directory, "missing"));
-  const report = load();
-  assert.deepEqual(report.served, [{ name: "good.test.", file: good, records: 3, serial: 5 }]);
+  const bad = file("bad", zoneText("bad.test", 1, "x A 1\ny CNAME a\ny A 192.0.2.2\n"));
+  const report = await load(temporary, good, bad, join(directory, "missing"));
   assert.deepEqual(
     report.faults.map((line) => line.split(": ", 1)[0]),
-    [`${bad}:6:5`],
+    [`${bad}:6:5`, `${bad}:8:3`],
   );
   assert.deepEqual(report.refused, [
-    `zone file ${bad} has 1 error`,
+    `zone file ${bad} has 2 errors`,
     `cannot read zone file ${join(directory, "missing")}: there is no such file`,
   ]);
-  assert.equal(zones(), 1);
+  assert.deepEqual([report.imported, temporary.store.count("zone")], [[], 0]);
 });
 
-test("a file that becomes bad or vanishes stays served as it was", () => {
-  const path = file("changing", zoneText("changing.test", 1));
-  const { load, zones } = start(path);
-  load();
-  file("changing", zoneText("changing.test", 2, "x A 1\n"));
-  assert.equal(load().served[0]?.serial, 1);
-  rmSync(path);
-  assert.equal(load().served[0]?.serial, 1);
-  file("changing", zoneText("changing.test", 3));
-  assert.equal(load().served[0]?.serial, 3);
-  assert.equal(zones(), 1);
+test("records of types that zones do not hold are left out with a warning", async () => {
+  await using temporary = await temporaryStore();
+  const path = file("types", zoneText("types.test", 1, "x DS 1 8 2 00\n"));
+  const { imported, warnings } = await load(temporary, path);
+  assert.equal(imported.length, 1);
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? "", /line 6: x\.types\.test\. DS: zones here hold no records of this type/);
 });
 
-test("a file that now holds another zone takes the old one away", () => {
-  const path = file("moving", zoneText("before.test", 1));
-  const { load, zones } = start(path);
-  load();
-  file("moving", zoneText("after.test", 1));
-  assert.deepEqual(
-    load().served.map(({ name }) => name),
-    ["after.test."],
-  );
-  assert.equal(zones(), 1);
-});
-
-test("a zone in two files is refused", () => {
+test("two files of one zone are refused, stored or not", async () => {
+  await using temporary = await temporaryStore();
   const [one, other] = [file("one", zoneText("same.test", 1)), file("other", zoneText("same.test", 2))];
-  assert.deepEqual(start(one, other).load().refused, [`zone files ${one} and ${other} both hold zone same.test.`]);
+  const refused = [`zone files ${one} and ${other} both hold zone same.test.`];
+  assert.deepEqual((await load(temporary, one, other)).refused, refused);
+  await load(temporary, one);
+  assert.deepEqual((await load(temporary, one, other)).refused, refused);
 });
 
-test("a file that now holds another file's zone changes nothing of it", () => {
-  const first = file("first", zoneText("first.test", 1));
-  const second = file("second", zoneText("second.test", 1));
-  const shared = createSharedImage(1);
-  const writer = openImageWriter(shared);
-  const load = createZoneFiles(
-    writer,
-    [first, second].map((path) => ({ name: undefined, file: path })),
-  );
-  load();
-  file("second", zoneText("first.test", 9, "more A 192.0.2.2\n"));
-  assert.deepEqual(load().refused, [`zone files ${first} and ${second} both hold zone first.test.`]);
-  while (collect(writer));
-  const control = new Int32Array(shared.control);
-  assert.deepEqual([control[CONTROL.ZONES], control[CONTROL.NAMES]], [2, 4]);
+test("a zone is as large as its file", async () => {
+  await using temporary = await temporaryStore();
+  const hosts = Array.from({ length: 60_000 }, (_, index) => `h${index} A 192.0.2.1\n`).join("");
+  const { imported } = await load(temporary, file("large", zoneText("large.test", 1, hosts)));
+  assert.equal(imported[0]?.records, 60_002);
+  assert.equal(temporary.store.count("record", "large.test."), 60_002);
 });
 
-test("a file that comes first cannot take the zone of one that comes later", () => {
-  const first = file("takes", zoneText("its-own.test", 1));
-  const second = file("holds", zoneText("wanted.test", 1));
-  const { load, zones } = start(first, second);
-  load();
-  file("takes", zoneText("wanted.test", 2));
-  const report = load();
-  assert.deepEqual(report.refused, [`zone files ${second} and ${first} both hold zone wanted.test.`]);
-  assert.deepEqual(
-    report.served.map(({ name, serial }) => [name, serial]),
-    [
-      ["its-own.test.", 1],
-      ["wanted.test.", 1],
-    ],
-  );
-  assert.equal(zones(), 2);
-});
-
-test("one file under two names is two zones, after a reload too", () => {
-  const path = file("template", "@ 60 SOA ns1 host 1 2 3 4 5\n@ 60 NS ns1\nns1 60 A 192.0.2.1\n");
-  const writer = openImageWriter(createSharedImage(1));
-  const load = createZoneFiles(
-    writer,
-    ["x.test.", "y.test."].map((name) => ({ name, file: path })),
-  );
-  for (let round = 0; round < 2; round++) {
-    assert.deepEqual(
-      load().served.map(({ name }) => name),
-      ["x.test.", "y.test."],
-    );
-  }
+test("a file of relative names takes the zone's name from the argument", async () => {
+  await using temporary = await temporaryStore();
+  const path = file("relative", "@ 300 SOA ns1 host 7 2 3 4 5\n@ 300 NS ns1\nns1 300 A 192.0.2.1\n");
+  const zones = [{ name: "given.test.", file: path }];
+  assert.equal((await importZoneFiles(temporary.context, ALONE, zones)).imported[0]?.name, "given.test.");
+  assert.equal((await importZoneFiles(temporary.context, ALONE, zones)).left[0]?.name, "given.test.");
+  const [refused = ""] = (await load(temporary, path)).refused;
+  assert.match(refused, /is no zone file: /);
 });

@@ -51,6 +51,7 @@ export function nodeEnvironment(directory: string, setup: NodeSetup = {}): Recor
     SVC_DNS_LISTEN: setup.listen ?? "127.0.0.1:0",
     SVC_DNS_THREADS: "1",
     SVC_MANAGEMENT_LISTEN: "127.0.0.1:0",
+    SVC_API_LISTEN: "127.0.0.1:0",
     SVC_LOG_FORMAT: "json",
     ...setup.env,
   };

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { freePort } from "./ports.ts";
 import { type RunningServer, type ServerOptions, type ServerProgram, startServer } from "./server.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -25,7 +24,8 @@ export const signpost: ServerProgram = {
       env: {
         SVC_DNS_LISTEN: `127.0.0.1:${port}`,
         SVC_DNS_THREADS: "1",
-        SVC_MANAGEMENT_LISTEN: `127.0.0.1:${await freePort()}`,
+        SVC_MANAGEMENT_LISTEN: "127.0.0.1:0",
+        SVC_API_LISTEN: "127.0.0.1:0",
         SVC_NODE_DATA_DIR: data,
       },
     };
