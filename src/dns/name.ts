@@ -40,6 +40,10 @@ const BACKSLASH = 0x5c;
 const encoder = new TextEncoder();
 const leftLabels = new Uint8Array(128);
 const rightLabels = new Uint8Array(128);
+/** For `nameFromText`, which copies its result out: texts of up to so many characters, three bytes each at most. */
+const NAME_TEXT_USUAL = 1024;
+const textBytes = new Uint8Array(NAME_TEXT_USUAL * 3);
+const nameBytes = new Uint8Array(NAME_BYTES_MAX + LABEL_BYTES_MAX + 2);
 
 /** ASCII lower case of each byte value (RFC 4343: letters outside ASCII have no case in DNS). */
 export const LOWER: Uint8Array = Uint8Array.from({ length: 256 }, (_, byte) =>
@@ -131,11 +135,12 @@ export function isAbsoluteText(text: Uint8Array, start: number, end: number): bo
 
 /** The wire name of a text (as UTF-8), completed by the wire name `origin` where it is relative. */
 export function nameFromText(text: string, origin?: Uint8Array): NameResult {
-  const bytes = encoder.encode(text);
-  const target = new Uint8Array(NAME_BYTES_MAX + LABEL_BYTES_MAX + 2);
-  const length = writeName(bytes, 0, bytes.length, origin ?? ROOT_NAME, origin?.length ?? 0, target, 0);
+  const isLong = text.length > NAME_TEXT_USUAL;
+  const bytes = isLong ? encoder.encode(text) : textBytes;
+  const end = isLong ? bytes.length : encoder.encodeInto(text, textBytes).written;
+  const length = writeName(bytes, 0, end, origin ?? ROOT_NAME, origin?.length ?? 0, nameBytes, 0);
   if (length < 0) return { kind: "error", reason: nameFaultText(length) };
-  return { kind: "name", name: target.slice(0, length) };
+  return { kind: "name", name: nameBytes.slice(0, length) };
 }
 
 /**

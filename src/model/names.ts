@@ -4,7 +4,7 @@
  * are stored so. Host names in values keep their case and are compared without it (RFC 4343).
  */
 import { ipFromText } from "../base/ip.ts";
-import { LOWER, NAME_BYTES_MAX, nameFromText, nameToText } from "../dns/name.ts";
+import { LOWER, NAME_BYTES_MAX, type NameResult, nameFromText, nameToText } from "../dns/name.ts";
 
 /** `text` is canonical, `wire` the same name in lower case. */
 export type NameOutcome =
@@ -32,7 +32,7 @@ export function anyFullName(text: string): NameOutcome {
  * name. A name that ends in a dot is refused: whoever writes it means a full name.
  */
 export function relativeName(text: string, zone: string): NameOutcome {
-  const apex = nameFromText(zone);
+  const apex = apexOf(zone);
   if (apex.kind === "error") return fault(`the zone ${quoted(zone)} has no name`);
   if (text === APEX) return { kind: "name", text, wire: folded(apex.name) };
   if (text === "") return fault(`must not be empty; the zone's own name is ${quoted(APEX)}`);
@@ -45,6 +45,14 @@ export function relativeName(text: string, zone: string): NameOutcome {
   wire.set(parsed.wire);
   wire.set(folded(apex.name), parsed.wire.length - 1);
   return { kind: "name", text: parsed.text.slice(0, -1), wire };
+}
+
+let lastApex: { readonly zone: string; readonly name: NameResult } | undefined;
+
+/** Records of one zone come one after the other, tens of thousands of them in an import. */
+function apexOf(zone: string): NameResult {
+  if (lastApex?.zone !== zone) lastApex = { zone, name: nameFromText(zone) };
+  return lastApex.name;
 }
 
 function absoluteHint(text: string, zone: string): string {
