@@ -12,13 +12,19 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 export type BodyBudget = { usedBytes: number };
 
 /** The body as `row` wants it: checked JSON, or bytes for its raw media types. Throws 400, 413, 415, or 503 when too much is under way. */
-export async function readBody(row: Route, headers: Headers, stream: Readable, budget: BodyBudget): Promise<unknown> {
+export async function readBody(
+  row: Route,
+  headers: Headers,
+  stream: Readable,
+  budget: BodyBudget,
+  timeoutMs: number,
+): Promise<unknown> {
   const declared = headers["content-length"];
   const limit = row.bodyLimitBytes ?? BODY_BYTES_DEFAULT;
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   const mayBeEmpty = declared === "0" || (declared === undefined && headers["content-type"] === undefined);
   const media = mayBeEmpty ? undefined : mediaType(row, headers);
-  const bytes = await takeBytes(stream, limit, budget);
+  const bytes = await takeBytes(stream, limit, budget, timeoutMs);
   if (media !== undefined && row.rawBody !== undefined) return bytes;
   if (bytes.length === 0) return checkedBody(row, undefined);
   if (media === undefined) mediaType(row, headers);
@@ -53,9 +59,11 @@ function tooLarge(limit: number): Refusal {
   return new Refusal("body_too_large", `the body must not have more than ${limit} bytes`, [], { limit_bytes: limit });
 }
 
-async function takeBytes(stream: Readable, limit: number, budget: BodyBudget): Promise<Buffer> {
+async function takeBytes(stream: Readable, limit: number, budget: BodyBudget, timeoutMs: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
+  // HTTP/1.1 has a limit of its own for a whole request, a stream of HTTP/2 has none.
+  const timer = setTimeout(() => stream.destroy(new Error("the body took too long")), timeoutMs);
   try {
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       if (!Buffer.isBuffer(chunk)) throw new Error("a body comes in bytes");
@@ -68,7 +76,11 @@ async function takeBytes(stream: Readable, limit: number, budget: BodyBudget): P
       chunks.push(chunk);
     }
     return Buffer.concat(chunks, length);
+  } catch (error) {
+    // A client that goes away in the middle is no fault of this program, and hears no more of it.
+    throw error instanceof Refusal ? error : new Refusal("invalid_request", "the body ended early");
   } finally {
+    clearTimeout(timer);
     budget.usedBytes -= length;
   }
 }

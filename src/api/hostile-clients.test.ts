@@ -52,7 +52,11 @@ test("a body that stops arriving ends with its connection, and its memory is giv
     body: Type.Unknown(),
     handle: () => ({ body: {} }),
   });
-  await using api = await startApi(() => [row], { bounds: { headersMs: 200, idleMs: 300, requestMs: 400 } });
+  const logged: string[] = [];
+  await using api = await startApi(() => [row], {
+    bounds: { headersMs: 200, idleMs: 300, requestMs: 400 },
+    log: (level, message) => void logged.push(`${level} ${message}`),
+  });
   const socket = await open(api);
   socket.on("error", () => {});
   socket.resume();
@@ -62,6 +66,7 @@ test("a body that stops arriving ends with its connection, and its memory is giv
   await waitFor("the request begins", 5_000, () => api.server.requestsUnderWay() === 1);
   await waitFor("the request ends", 5_000, () => api.server.requestsUnderWay() === 0);
   await waitFor("the connection ends", 5_000, closed(socket));
+  assert.deepEqual(logged, []);
 });
 
 test("connections are counted, together and by address", async () => {
@@ -165,6 +170,22 @@ test("one HTTP/2 connection has a bounded number of requests under way", async (
   await waitFor("the streams are open", 5_000, () => api.server.requestsUnderWay() === STREAMS_MAX);
   client.destroy();
   await waitFor("all of them end with it", 5_000, () => api.server.requestsUnderWay() === 0);
+});
+
+test("large bodies of refused requests leave an HTTP/2 connection as it was", async () => {
+  await using api = await startApi(() => [waitingRow()]);
+  const client = await session(api);
+  for (let index = 0; index < 30; index++) {
+    const stream = client.request({ ":method": "POST", ":path": "/api/v1/wait", "content-type": "text/plain" });
+    const answered = once(stream, "response");
+    stream.end(Buffer.alloc(1_200_000));
+    const [headers] = await answered;
+    assert.equal(headers[":status"], 405);
+    stream.resume();
+    await once(stream, "close");
+    assert.equal(stream.rstCode, 0);
+  }
+  client.destroy();
 });
 
 test("streams that are opened and reset without end cost the client its connection", async () => {

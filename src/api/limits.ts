@@ -10,6 +10,8 @@ export const HANDSHAKE_MS = 10_000;
 export const HEADERS_MS = 15_000;
 /** From the first byte of a request to the last byte of its body. */
 export const REQUEST_MS = 120_000;
+/** How long the rest of a refused request's body is taken in. */
+export const DRAIN_MS = 20_000;
 /** Without a byte in either direction. */
 export const IDLE_MS = 60_000;
 export const KEEP_ALIVE_MS = 30_000;

@@ -9,6 +9,7 @@ import { Refusal } from "../model/refusal.ts";
 import { admit, type Door, isMutating, takeToken } from "./admission.ts";
 import { type BodyBudget, readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
+import { DRAIN_MS, REQUEST_MS } from "./limits.ts";
 import { PROBLEM_TYPE, problemOf, refusalOf } from "./problem.ts";
 import { parseQuery, queryPlan } from "./query.ts";
 import type { Reply, Route } from "./route.ts";
@@ -44,7 +45,9 @@ export function rowHandlers(counter: Counter, row: Route): RowHandlers {
       const caller = admitted.get(request);
       if (caller === undefined) throw new Error("a request that nobody admitted");
       const { dry_run, ...query } = parseQuery(plan, queryText(request.raw.url ?? ""));
-      const body = isMutating(row) ? await readBody(row, request.headers, request.raw, counter.budget) : undefined;
+      const body = isMutating(row)
+        ? await readBody(row, request.headers, request.raw, counter.budget, REQUEST_MS)
+        : undefined;
       if (row.rateClass === "auth") countUser(counter, body);
       const reply = await row.handle({
         params: request.params,
@@ -108,6 +111,19 @@ function sendStream(counter: Counter, request: Request, response: Response, body
   return response.send(body);
 }
 
+/**
+ * Takes in what a refused request still sends, for a while. A client that is in the middle of its body reads the answer
+ * only then, and over HTTP/2 bytes that nobody takes use up the window of the whole connection.
+ */
+function drain({ raw }: Request): void {
+  if (raw.complete || raw.destroyed) return;
+  const timer = setTimeout(() => raw.destroy(), DRAIN_MS);
+  raw.once("close", () => clearTimeout(timer));
+  raw.once("end", () => clearTimeout(timer));
+  raw.on("error", () => {});
+  raw.resume();
+}
+
 /** Whatever a request made throw, as a problem document. Faults of this program are logged, and the client learns the id only. */
 export function sendProblem(counter: Counter, thrown: unknown, request: Request, response: Response): void {
   let refusal = refusalOf(thrown);
@@ -120,6 +136,7 @@ export function sendProblem(counter: Counter, thrown: unknown, request: Request,
     });
   }
   const { status, headers, document } = problemOf(refusal);
+  drain(request);
   for (const name of ["etag", "location", "content-length"]) response.removeHeader(name);
   void response.code(status).headers(headers).header("content-type", PROBLEM_TYPE).send(JSON.stringify(document));
 }

@@ -1,0 +1,41 @@
+/** The API with every route over a real store: what a node serves, without the rest of a node. */
+import assert from "node:assert/strict";
+import type { Route } from "../../src/api/route.ts";
+import { apiRoutes } from "../../src/api/table.ts";
+import { createIdp } from "../../src/commands/idp.ts";
+import type { CommandContext } from "../../src/commands/run.ts";
+import { createSignIn, type SignIn } from "../../src/commands/sign-in.ts";
+import { createImportThread } from "../../src/node/import-thread.ts";
+import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
+import { ALONE } from "./commands.ts";
+
+export type WholeApi = TestApi & { readonly routes: readonly Route[] };
+
+/** Starts all of it on a free port; tokens are those of `startApi`. */
+export async function startWholeApi(options: TestApiOptions = {}): Promise<WholeApi> {
+  const thread = createImportThread();
+  let signIn: SignIn | undefined;
+  let routes: readonly Route[] = [];
+  const routesOf = (context: CommandContext): readonly Route[] => {
+    signIn = createSignIn({ context, signingKey: new Uint8Array(32).fill(7), serviceAccountScope: "issuing-node" });
+    routes = apiRoutes({
+      context,
+      signIn,
+      idp: createIdp(signIn, 1),
+      importTools: { parse: thread.parse, peers: ALONE },
+      nodeCount: () => 1,
+    });
+    return routes;
+  };
+  const api = await startApi(routesOf, options);
+  assert.ok(routes.length > 0);
+  return {
+    ...api,
+    routes,
+    [Symbol.asyncDispose]: async () => {
+      await api[Symbol.asyncDispose]();
+      signIn?.close();
+      await thread[Symbol.asyncDispose]();
+    },
+  };
+}
