@@ -32,15 +32,21 @@ export type Changes = {
   /** Whether anything was written. */
   readonly isDirty: () => boolean;
   readonly markDirty: () => void;
+  /** Whether a zone's life ended, so that its records wait to be removed. */
+  readonly hasEnded: () => boolean;
   /** Writes what was held back, and tells what became of everything touched. */
   readonly finish: (origin: ChangeBatch["origin"]) => ChangeBatch;
 };
 
-type ZoneRows = { readonly current: Map<string, ZoneRow>; readonly before: Map<string, ZoneRow> };
+type ZoneRows = {
+  readonly current: Map<string, ZoneRow>;
+  readonly before: Map<string, ZoneRow>;
+  hasEnded: boolean;
+};
 
 export function beginChanges(database: Database, seal: Seal): Changes {
   const counts = changeCounts(database);
-  const rows: ZoneRows = { current: new Map(), before: new Map() };
+  const rows: ZoneRows = { current: new Map(), before: new Map(), hasEnded: false };
   const zoneRow = (zone: string) => {
     const known = rows.current.get(zone) ?? readZoneRow(database, zone);
     rows.current.set(zone, known);
@@ -67,6 +73,7 @@ export function beginChanges(database: Database, seal: Seal): Changes {
     markDirty: () => {
       work.dirty = true;
     },
+    hasEnded: () => rows.hasEnded,
     finish: (origin) => finish(work, rows, origin),
   };
 }
@@ -102,6 +109,7 @@ function raiseFloor(work: Work, rows: ZoneRows, zone: string, floor: Stamp, endi
   if (object !== undefined && isUnseen) writeJournal(work.database, "zone", object, "zone-deleted", floor);
   const hasUnseen = known?.digest !== work.counts.ofZone(zone, life).digest;
   enlistSweep(work.database, { zone, life, hasUnseen });
+  rows.hasEnded = true;
   const { ending: _, ...rest } = row;
   setZoneRow(work, rows, { ...rest, floor, alive: false, ...(ending !== undefined && { ending }) });
 }

@@ -2,8 +2,11 @@
  * The one LMDB database of a store: one tree, its keys told apart by a byte for the table. Values are text. Reads made
  * inside a transaction's callback see what it wrote; reads outside see the last commit. No read leaves a cursor open.
  */
-import { open, type RootDatabase } from "lmdb";
-import { codedError, errorText } from "../base/errors.ts";
+import { statfsSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { open, type RootDatabase, type Transaction } from "lmdb";
+import { errorText } from "../base/errors.ts";
+import { Refusal } from "../model/refusal.ts";
 import { makeGroupCommit } from "./group-commit.ts";
 
 /** Which table a key belongs to; a number is never used again for another table. */
@@ -53,6 +56,13 @@ export type Database = {
    * wait together share one commit. Resolves when the commit is on the disk.
    */
   readonly run: (work: () => boolean) => Promise<void>;
+  /**
+   * As `run`, but the steps of `work` are made in slices of a few milliseconds. Between slices the thread does other
+   * things, and what reads there sees the last commit; other transactions wait.
+   */
+  readonly runInSlices: (work: () => Generator<void, boolean>) => Promise<void>;
+  /** Why nothing is written any more until the store is opened anew. */
+  readonly failure: () => string | undefined;
   /** How long the oldest read transaction has been open, milliseconds. */
   readonly readerAgeMs: () => number;
   readonly close: () => Promise<void>;
@@ -65,6 +75,20 @@ const MAP_BYTES = 2 ** 36;
 /** What lmdb takes as the word for taking a transaction back. */
 const ABORT = 4.452694326329068e-106;
 
+/** The longest that a transaction in slices holds the thread at a stretch. */
+const SLICE_MS = 4;
+
+function wordFor(isKept: boolean): number | undefined {
+  return isKept ? undefined : ABORT;
+}
+
+/** lmdb takes no word from a promise, and takes a transaction back only where it rejects. */
+const TAKEN_BACK = new Error("taken back");
+
+function requireKept(isKept: boolean): void {
+  if (!isKept) throw TAKEN_BACK;
+}
+
 /** Opens or makes the database in `directory`. */
 export function openDatabase(directory: string): Database {
   const root: RootDatabase<string, Uint8Array> = open({
@@ -72,15 +96,26 @@ export function openDatabase(directory: string): Database {
     encoding: "string",
     keyEncoding: "binary",
     cache: false,
+    // Groups are made here. lmdb's own leave a promise that nobody holds, and where a commit fails that ends the process.
+    eventTurnBatching: false,
     mapSize: MAP_BYTES,
     noMemInit: false,
   });
   let isClosed = false;
+  let failure: string | undefined;
+  const hasRoom = roomChecker(directory);
   const group = makeGroupCommit(async (work) => {
     try {
-      await root.childTransaction(() => (work() ? undefined : ABORT));
+      await root.childTransaction(() => {
+        const isKept = work();
+        return isKept instanceof Promise ? isKept.then(requireKept) : wordFor(isKept);
+      });
     } catch (thrown) {
-      throw await commitFault(thrown);
+      if (thrown === TAKEN_BACK) return;
+      const cause = await commitFailure(thrown);
+      if (cause === undefined) throw thrown;
+      failure = cause;
+      throw unwritable(cause);
     }
   });
   let readingSince: number | undefined;
@@ -92,14 +127,22 @@ export function openDatabase(directory: string): Database {
       readingSince = undefined;
     }, 0);
   };
+  const slices = makeSlices(root);
+  const requireWritable = () => {
+    if (isClosed) throw new Error("the store is closed");
+    if (failure !== undefined) throw unwritable(failure);
+    if (!hasRoom()) throw unwritable("the disk is nearly full");
+  };
   return {
     get: (table, key) => {
       noteReading();
+      const snapshot = slices.outsideSnapshot();
+      if (snapshot !== undefined) return getFrom(root, snapshot, withTable(table, key));
       return root.get(withTable(table, key));
     },
     range: (table, options) => {
       noteReading();
-      return range(root, table, options);
+      return range(root, table, options, slices.outsideSnapshot());
     },
     put: (table, key, value) => {
       void root.put(withTable(table, key), value);
@@ -108,28 +151,111 @@ export function openDatabase(directory: string): Database {
       void root.remove(withTable(table, key));
     },
     run: async (work) => {
-      if (isClosed) throw new Error("the store is closed");
+      requireWritable();
       await group.run(work);
     },
+    runInSlices: async (work) => {
+      requireWritable();
+      await group.run(() => slices.run(work()));
+    },
+    failure: () => failure,
     readerAgeMs: () => (readingSince === undefined ? 0 : performance.now() - readingSince),
     close: async () => {
       if (isClosed) return;
       isClosed = true;
       await group.idle();
-      await root.close();
+      // After a failed commit lmdb's memory is not to be trusted with more than the end of the process.
+      if (failure === undefined) await root.close();
     },
   };
 }
 
-/** What lmdb says of a commit that failed lies in a promise of its own, which nobody else would catch. */
-async function commitFault(thrown: unknown): Promise<unknown> {
-  if (!(thrown instanceof Error) || !("commitError" in thrown)) return thrown;
+type Slices = {
+  /** Makes the steps of the open transaction, a slice a turn of the event loop. */
+  readonly run: (steps: Generator<void, boolean>) => Promise<boolean>;
+  /** For a read from outside of the transaction that is open in slices: what was there before it. */
+  readonly outsideSnapshot: () => Transaction | undefined;
+};
+
+/**
+ * lmdb lets every read see the writes of an open transaction, but for ranges that name a snapshot. It is taken when the
+ * transaction has begun: nothing is committed until it ends, so the snapshot stays the last commit however long it lives.
+ */
+function makeSlices(root: RootDatabase<string, Uint8Array>): Slices {
+  let snapshot: Transaction | undefined;
+  let isInside = false;
+  const slice = (steps: Generator<void, boolean>): IteratorResult<void, boolean> => {
+    const end = performance.now() + SLICE_MS;
+    isInside = true;
+    try {
+      let step = steps.next();
+      while (step.done !== true && performance.now() < end) step = steps.next();
+      return step;
+    } finally {
+      isInside = false;
+    }
+  };
+  return {
+    run: async (steps) => {
+      const before = root.useReadTransaction();
+      snapshot = before;
+      try {
+        for (;;) {
+          const step = slice(steps);
+          if (step.done === true) return step.value;
+          await nextTurn();
+        }
+      } finally {
+        snapshot = undefined;
+        before.done();
+      }
+    },
+    outsideSnapshot: () => (isInside ? undefined : snapshot),
+  };
+}
+
+/** One value of a snapshot, by a range of one key. */
+function getFrom(root: RootDatabase<string, Uint8Array>, snapshot: Transaction, key: Uint8Array): string | undefined {
+  const end = Buffer.alloc(key.length + 1);
+  end.set(key);
+  for (const { value } of root.getRange({ start: key, end, limit: 1, transaction: snapshot })) return value;
+  return undefined;
+}
+
+/**
+ * Why the commit failed, or undefined where it was the work that threw. What lmdb says of it lies in a promise of its
+ * own, which nobody else would catch. A second failure in the same process damages its memory (lmdb 3.5), so after the
+ * first nothing is written until the store is opened anew.
+ */
+async function commitFailure(thrown: unknown): Promise<string | undefined> {
+  if (!(thrown instanceof Error) || !("commitError" in thrown)) return undefined;
   try {
     await thrown.commitError;
-    return thrown;
+    return errorText(thrown);
   } catch (cause) {
-    return codedError("STORE_NOT_WRITTEN", `the store could not be written: ${errorText(cause)}`);
+    return errorText(cause);
   }
+}
+
+function unwritable(cause: string): Refusal {
+  return new Refusal("not_ready", `the store cannot be written: ${cause}`);
+}
+
+/** Writes are refused below this, before a commit can fail half-way. */
+const DISK_RESERVE_BYTES = 32 * 2 ** 20;
+const DISK_CHECK_MS = 250;
+
+function roomChecker(directory: string): () => boolean {
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  let hasRoom = true;
+  return () => {
+    if (performance.now() - checkedAt > DISK_CHECK_MS) {
+      checkedAt = performance.now();
+      const { bavail, bsize } = statfsSync(directory);
+      hasRoom = bavail * bsize > DISK_RESERVE_BYTES;
+    }
+    return hasRoom;
+  };
 }
 
 function withTable(table: Table, key: Uint8Array): Uint8Array {
@@ -151,13 +277,20 @@ export function behindPrefix(prefix: Uint8Array): Uint8Array {
   return Buffer.from([0xff]);
 }
 
-function range(root: RootDatabase<string, Uint8Array>, table: Table, options: RangeOptions): readonly Row[] {
+function range(
+  root: RootDatabase<string, Uint8Array>,
+  table: Table,
+  options: RangeOptions,
+  transaction: Transaction | undefined,
+): readonly Row[] {
   const prefix = withTable(table, options.prefix);
   const end = behindPrefix(prefix);
   const after = options.after === undefined ? undefined : withTable(table, options.after);
   const rows: Row[] = [];
+  const from = transaction === undefined ? {} : { transaction };
   const iterable = options.reverse
     ? root.getRange({
+        ...from,
         start: after ?? end,
         end: prefix,
         reverse: true,
@@ -165,7 +298,13 @@ function range(root: RootDatabase<string, Uint8Array>, table: Table, options: Ra
         exclusiveStart: true,
         limit: options.limit,
       })
-    : root.getRange({ start: after ?? prefix, end, exclusiveStart: after !== undefined, limit: options.limit });
+    : root.getRange({
+        ...from,
+        start: after ?? prefix,
+        end,
+        exclusiveStart: after !== undefined,
+        limit: options.limit,
+      });
   for (const { key, value } of iterable) rows.push({ key: key.subarray(1), value });
   return rows;
 }

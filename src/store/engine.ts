@@ -25,6 +25,8 @@ export type Engine = {
   readonly nodeId: string;
   readonly instanceId: string;
   readonly now: () => number;
+  /** Called when there is something to remove in the background. */
+  readonly wakeHousekeeping: () => void;
 };
 
 /** The latest clock reading that reached the disk goes into the clock: stamps never go back over a restart. */
@@ -40,27 +42,58 @@ export async function runLocal<T>(
   options: { readonly rehearse: boolean },
 ): Promise<T> {
   return commit(engine, options, () => {
-    const { clock, now, nodeId, database, seal } = engine;
-    if (clock.aheadMs() > CLOCK_AHEAD_MAX_MS) {
-      throw new Refusal("clock_skew", "this node's clock lies more than 10 s behind the stamps of what it holds");
-    }
-    const nowMs = now();
-    const changes = beginChanges(database, seal);
-    const audit = auditWriter(engine, nowMs);
-    const tx = beginTransaction({ changes, nodeId, stamp: clock.next(), nowMs, audit: audit.enter });
-    const ended = endable(tx);
+    const local = beginLocal(engine);
     try {
-      const result = work(ended.tx);
+      const result = work(local.tx);
       if (result instanceof Promise) {
         result.catch(() => undefined);
         throw new TypeError("the work of a transaction must not be async");
       }
-      audit.save();
-      return { result, changes, origin: "local" };
+      return local.outcome(result);
     } finally {
-      ended.end();
+      local.end();
     }
   });
+}
+
+/** Runs the steps of `work` as one durable transaction, in slices between which the thread does other things. */
+export async function runLocalInSlices<T>(
+  engine: Engine,
+  work: (tx: StoreTransaction) => Generator<void, T>,
+): Promise<T> {
+  const { database } = engine;
+  const committing = committingOf<T>(engine, false);
+  return committing.settle(
+    database.runInSlices(function* () {
+      const local = beginLocal(engine);
+      try {
+        return committing.keep(local.outcome(yield* work(local.tx)));
+      } finally {
+        local.end();
+      }
+    }),
+  );
+}
+
+/** A transaction of this node's own, for as long as its work runs. */
+function beginLocal(engine: Engine) {
+  const { clock, now, nodeId, database, seal } = engine;
+  if (clock.aheadMs() > CLOCK_AHEAD_MAX_MS) {
+    throw new Refusal("clock_skew", "this node's clock lies more than 10 s behind the stamps of what it holds");
+  }
+  const nowMs = now();
+  const changes = beginChanges(database, seal);
+  const audit = auditWriter(engine, nowMs);
+  const tx = beginTransaction({ changes, nodeId, stamp: clock.next(), nowMs, audit: audit.enter });
+  const ended = endable(tx);
+  return {
+    tx: ended.tx,
+    end: ended.end,
+    outcome: <T>(result: T): Outcome<T> => {
+      audit.save();
+      return { result, changes, origin: "local" };
+    },
+  };
 }
 
 /** Merges what another store has. */
@@ -80,28 +113,40 @@ export async function runMerge(
 type Outcome<T> = { readonly result: T; readonly changes: Changes; readonly origin: ChangeBatch["origin"] };
 
 async function commit<T>(
-  { database, clock, feed }: Engine,
+  engine: Engine,
   { rehearse }: { readonly rehearse: boolean },
   execute: () => Outcome<T>,
 ): Promise<T> {
-  let done: { readonly result: T; readonly batch: ChangeBatch } | undefined;
+  const committing = committingOf<T>(engine, rehearse);
+  return committing.settle(engine.database.run(() => committing.keep(execute())));
+}
+
+/** The end of a transaction: inside of it what is to be kept, and, once it is on the disk, who hears of it. */
+function committingOf<T>({ database, clock, feed, wakeHousekeeping }: Engine, rehearse: boolean) {
+  let done: { readonly result: T; readonly batch: ChangeBatch; readonly hasEnded: boolean } | undefined;
   let ticket: Ticket | undefined;
-  try {
-    await database.run(() => {
-      const { result, changes, origin } = execute();
+  return {
+    /** Whether the transaction is to be kept. */
+    keep: ({ result, changes, origin }: Outcome<T>): boolean => {
       const isKept = changes.isDirty() && !rehearse;
       if (isKept) writeMetaText(database, CLOCK, clock.reading());
-      done = { result, batch: changes.finish(origin) };
+      done = { result, batch: changes.finish(origin), hasEnded: isKept && changes.hasEnded() };
       if (isKept) ticket = feed.enter();
       return isKept;
-    });
-  } catch (thrown) {
-    ticket?.failed();
-    throw thrown;
-  }
-  if (done === undefined) throw new Error("the transaction did not run");
-  await ticket?.committed(done.batch);
-  return done.result;
+    },
+    settle: async (written: Promise<void>): Promise<T> => {
+      try {
+        await written;
+      } catch (thrown) {
+        ticket?.failed();
+        throw thrown;
+      }
+      if (done === undefined) throw new Error("the transaction did not run");
+      await ticket?.committed(done.batch);
+      if (done.hasEnded) wakeHousekeeping();
+      return done.result;
+    },
+  };
 }
 
 /** The transaction for its callback only: a write later on would belong to no transaction. */

@@ -3,9 +3,12 @@
  * flush at a time serves more writers than flushes that overlap, and each writer's own flush is the one it waits for.
  */
 
+/** Whether it is to be kept. A promise keeps the transaction open, and all others waiting, until it settles. */
+export type TransactionWork = () => boolean | Promise<boolean>;
+
 export type GroupCommit = {
   /** Queues a transaction; rejects with what it threw. Resolves when its commit is on the disk. */
-  readonly run: (work: () => boolean) => Promise<void>;
+  readonly run: (work: TransactionWork) => Promise<void>;
   /** Settles when nothing waits any more. */
   readonly idle: () => Promise<void>;
 };
@@ -14,13 +17,13 @@ export type GroupCommit = {
 const GROUP_MAX = 64;
 
 type Waiting = {
-  readonly work: () => boolean;
+  readonly work: TransactionWork;
   readonly resolve: () => void;
   readonly reject: (thrown: unknown) => void;
 };
 
 /** `transact` starts one transaction; those that are started in one go share a commit. */
-export function makeGroupCommit(transact: (work: () => boolean) => Promise<void>): GroupCommit {
+export function makeGroupCommit(transact: (work: TransactionWork) => Promise<void>): GroupCommit {
   const waiting: Waiting[] = [];
   let running: Promise<void> | undefined;
   const runOne = async ({ work, resolve, reject }: Waiting) => {

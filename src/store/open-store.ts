@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import { readAuditPage } from "./audit.ts";
 import { readCounts } from "./counts.ts";
 import { type Database, openDatabase } from "./database.ts";
-import { type Engine, resumeClock, runLocal, runMerge } from "./engine.ts";
+import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "./engine.ts";
 import { makeFeed } from "./feed.ts";
 import { collectedUpToMs, type Housekeeping, startHousekeeping } from "./housekeeping.ts";
 import { type JournalPage, readJournal } from "./journal.ts";
@@ -43,6 +43,8 @@ export type NodeStore = Store & {
   journalPage(options: PageOptions): JournalPage;
   /** How long the oldest read transaction has been open. */
   readerAgeMs(): number;
+  /** Why a commit failed; from then on nothing is written until the store is opened anew. */
+  failure(): string | undefined;
   /** How far stamps run ahead of this node's clock; beyond 10,000 writes are refused. */
   clockAheadMs(): number;
   /** Tombstones that were to leave before this moment have left: milliseconds since 1970. */
@@ -67,7 +69,8 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
     const auditRetentionMs = (options.auditRetentionDays ?? AUDIT_RETENTION_DAYS) * DAY_MS;
     const housekeeping = startHousekeeping({ database, now, auditRetentionMs, log });
     housekeeping.wake();
-    return assemble({ database, clock, seal, feed, nodeId, instanceId, now }, housekeeping);
+    const wakeHousekeeping = () => housekeeping.wake();
+    return assemble({ database, clock, seal, feed, nodeId, instanceId, now, wakeHousekeeping }, housekeeping);
   } catch (thrown) {
     await database.close();
     throw thrown;
@@ -90,15 +93,12 @@ function assemble(engine: Engine, housekeeping: Housekeeping): NodeStore {
     counts: readCounts(database),
     zoneRow: (zone) => readZoneRow(database, zone),
   });
-  // Records of a zone that ended wait to be removed.
-  feed.listen(({ changes }) => {
-    if (changes.some(({ kind, after }) => kind === "zone" && after === undefined)) housekeeping.wake();
-  });
   return {
     ...reader,
     nodeId: engine.nodeId,
     instanceId: engine.instanceId,
     write: (work) => runLocal(engine, work, { rehearse: false }),
+    writeInSlices: (work) => runLocalInSlices(engine, work),
     rehearse: (work) => runLocal(engine, work, { rehearse: true }),
     onChange: (listener) => feed.listen(listener),
     auditPage: (filter, page) => readAuditPage(database, filter, page),
@@ -106,6 +106,7 @@ function assemble(engine: Engine, housekeeping: Housekeeping): NodeStore {
     rawItems: (page) => readRawItems(database, seal, now(), page),
     journalPage: (page) => readJournal(database, page),
     readerAgeMs: () => database.readerAgeMs(),
+    failure: () => database.failure(),
     clockAheadMs: () => clock.aheadMs(),
     collectedUpToMs: () => collectedUpToMs(database),
     idle: () => housekeeping.idle(),

@@ -123,6 +123,11 @@ export type Store = StoreReader &
      * Rejects with what `work` threw, and then nothing is written. `work` must not be async and may not keep `tx`.
      */
     write<T>(work: (tx: StoreTransaction) => T): Promise<T>;
+    /**
+     * As `write`, for work of many steps: it yields between them, and the thread does other things every few
+     * milliseconds. It is one transaction all the same: until it is done, reads see nothing of it and other writes wait.
+     */
+    writeInSlices<T>(work: (tx: StoreTransaction) => Generator<void, T>): Promise<T>;
     /** Runs `work` and then takes everything back: what a dry run needs. */
     rehearse<T>(work: (tx: StoreTransaction) => T): Promise<T>;
     /** The listener is called synchronously and must not throw. The result ends it. */

@@ -35,16 +35,16 @@ int fsync(int fd) {
   wait_before_flush();
   return real(fd);
 }
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset) {
-  static ssize_t (*real)(int, const struct iovec *, int, off_t);
-  if (!real) real = dlsym(RTLD_NEXT, "pwritev");
-  return is_full() ? -1 : real(fd, parts, count, offset);
-}
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t offset) {
-  static ssize_t (*real)(int, const void *, size_t, off_t);
-  if (!real) real = dlsym(RTLD_NEXT, "pwrite");
-  return is_full() ? -1 : real(fd, bytes, count, offset);
-}
+#define GUARDED(name, type, count_type) \\
+  ssize_t name(int fd, type from, count_type count, off_t offset) { \\
+    static ssize_t (*real)(int, type, count_type, off_t); \\
+    if (!real) real = dlsym(RTLD_NEXT, #name); \\
+    return is_full() ? -1 : real(fd, from, count, offset); \\
+  }
+GUARDED(pwrite, const void *, size_t)
+GUARDED(pwrite64, const void *, size_t)
+GUARDED(pwritev, const struct iovec *, int)
+GUARDED(pwritev64, const struct iovec *, int)
 `;
 
 /** Compiles the shim into `directory` and gives what LD_PRELOAD takes; undefined where there is no C compiler. */
