@@ -8,7 +8,7 @@ import type { Log } from "../base/log.ts";
 import { nameToText } from "../dns/name.ts";
 import { beginChange, collect, discardZone, endChange, zoneNames } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import type { NaturalKey, RecordType } from "../model/objects.ts";
+import type { NaturalKey } from "../model/objects.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
 import {
   addStored,
@@ -19,6 +19,8 @@ import {
   publishName,
   publishSoa,
   showZone,
+  type TypeSet,
+  typeBit,
   type ZoneImage,
   type ZoneTools,
 } from "./store-zone.ts";
@@ -64,7 +66,7 @@ const REBUILT_SHARE = 8;
 const SEGMENTS_AT_ONCE = 4;
 const COLLECT_PAUSE_MS = 2;
 
-type Names = Map<string, Set<RecordType>>;
+type Names = Map<string, TypeSet>;
 
 /** What is to be done for one zone. */
 type Work = {
@@ -194,9 +196,8 @@ function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
     const body = (after ?? before)?.body;
     if (body === undefined || !("type" in body)) continue;
     const { names } = workOf(zone);
-    const types = names.get(name);
-    if (types === undefined) names.set(name, new Set([body.type]));
-    else types.add(body.type);
+    // A zone of which nothing answers yet is read from the beginning.
+    if (state.zones.has(zone) || state.queue.has(zone)) names.set(name, (names.get(name) ?? 0) | typeBit(body.type));
   }
   for (const zone of batch.zones) workOf(zone);
   return works;
@@ -206,9 +207,7 @@ function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
 function join(state: State, waiting: Work, work: Work, isAtOnce: boolean): void {
   waiting.isPlanned = false;
   for (const [name, types] of work.names) {
-    const known = waiting.names.get(name);
-    if (known === undefined) waiting.names.set(name, types);
-    else for (const type of types) known.add(type);
+    waiting.names.set(name, (waiting.names.get(name) ?? 0) | types);
   }
   const stored = activeZone(state, work.zone);
   const image = state.zones.get(work.zone);

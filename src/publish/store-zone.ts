@@ -17,7 +17,7 @@ import {
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import type { RecordBody, RecordType, ZoneBody } from "../model/objects.ts";
+import { RECORD_TYPES, type RecordBody, type RecordType, type ZoneBody } from "../model/objects.ts";
 import { ownsName } from "../model/ownership.ts";
 import { typeNumber, valueRdata } from "../model/record-values.ts";
 import { soaRdata } from "../model/soa.ts";
@@ -50,6 +50,13 @@ export type ZoneImage = {
   body: ZoneBody;
   serial: number;
 };
+
+/** Types of one name, a bit each: large transactions touch many names. */
+export type TypeSet = number;
+
+export function typeBit(type: RecordType): TypeSet {
+  return 1 << RECORD_TYPES.indexOf(type);
+}
 
 /** How many records of one name are read: there are fewer types. */
 const NAME_RECORDS_MAX = 100;
@@ -96,7 +103,7 @@ export function publishName(
   image: ZoneImage,
   store: Pick<StoreReader, "list">,
   name: string,
-  changed: ReadonlySet<RecordType>,
+  changed: TypeSet,
 ): void {
   const { writer } = tools;
   const zone = image.handle;
@@ -115,11 +122,11 @@ export function publishName(
   const isHeld = name !== "@" && (stays || (gone.length > 0 && records.length > 0));
   if (isHeld) keepName(writer, zone, tools.owner, true);
   for (const type of gone) change(tools, publisher, image, owner, type, 0, []);
-  if (name === "@" && changed.has("NS") && !wanted.has(RRTYPE.NS)) {
+  if (name === "@" && (changed & typeBit("NS")) !== 0 && !wanted.has(RRTYPE.NS)) {
     change(tools, publisher, image, owner, RRTYPE.NS, 0, []);
   }
   for (const record of records) {
-    if (changed.has(record.type) || !present.has(typeNumber(record.type))) {
+    if ((changed & typeBit(record.type)) !== 0 || !present.has(typeNumber(record.type))) {
       putRecord(tools, publisher, image, owner, record);
     }
   }
