@@ -193,7 +193,7 @@ function rowValue(type: RecordType, cell: (column: Column) => string, row: numbe
   return { ...text, ...(region === "" ? {} : { region }), ...numbers };
 }
 
-const CAA = /^\s*([A-Za-z0-9]+)(?:\s+(?:"((?:[^"\\]|\\.)*)"|(\S*)))?\s*$/;
+const CAA = /^\s*([A-Za-z0-9]+)(?:\s+(?:"((?:[^"\\]|\\.)*)"|([^\s"]*)))?\s*$/;
 
 /** `issue "ca.example"`: the flag is in the column of priorities. */
 function caaOf(text: string, row: number): RecordValue {

@@ -18,7 +18,7 @@ import {
   type ZonePlan,
 } from "./import-plan.ts";
 import { permitZone } from "./permit.ts";
-import { type Caller, type CommandContext, type CommandTransaction, requireById, runCommand } from "./run.ts";
+import { type Caller, type CommandContext, type CommandTransaction, requireById, runCommandInSlices } from "./run.ts";
 import { createZoneIn, type ZonePeers } from "./zones.ts";
 
 export type ImportTools = {
@@ -112,7 +112,7 @@ async function runImport(
         plans.map(({ zone }) => zone),
       );
     try {
-      const zones = await runCommand(context, caller, (tx) => plans.map((plan) => writePlan(tx, tools.peers, plan)));
+      const zones = await runCommandInSlices(context, caller, (tx) => writePlans(tx, tools.peers, plans));
       return outcomeOf(reading, plans, false, zones);
     } catch (error) {
       if (!(error instanceof StalePlan)) throw error;
@@ -136,15 +136,28 @@ async function planAll(
   return plans;
 }
 
+function* writePlans(
+  tx: CommandTransaction,
+  peers: ZonePeers,
+  plans: readonly ZonePlan[],
+): Generator<void, readonly ZoneBody[]> {
+  const zones: ZoneBody[] = [];
+  for (const plan of plans) zones.push(yield* writePlan(tx, peers, plan));
+  return zones;
+}
+
 /** Writes what the plan says, where the zone is still as it was. */
-function writePlan(tx: CommandTransaction, peers: ZonePeers, plan: ZonePlan): ZoneBody {
+function* writePlan(tx: CommandTransaction, peers: ZonePeers, plan: ZonePlan): Generator<void, ZoneBody> {
   const stored = tx.get("zone", [plan.zone.name]);
   if (contentVersion(tx, stored) !== plan.version) throw new StalePlan();
   const zone = stored?.body ?? createZoneIn(tx, peers, plan.head.create).stored.body;
   permitZone(tx, tx.caller, zone);
   const { serial } = plan.head;
   if (plan.isNew && serial !== undefined && serial <= IMPORTED_SERIAL_MAX) tx.setSerial(zone.name, serial);
-  for (const body of plan.puts) tx.put("record", body);
+  for (const body of plan.puts) {
+    tx.put("record", body);
+    yield;
+  }
   noteImport(tx, plan, zone);
   return zone;
 }

@@ -53,23 +53,39 @@ export function runCommand<T>(
 ): Promise<T> {
   const { store } = context;
   const nowMs = context.now();
-  const run = (tx: StoreTransaction): T =>
-    work({
-      ...tx,
-      caller,
-      nowMs,
-      note: (entry) =>
-        tx.audit({
-          result: "success",
-          ...entry,
-          ...masked(entry),
-          user_id: caller.actor.id,
-          user_name: caller.actor.name,
-          source_address: caller.address,
-          request_id: caller.requestId,
-        }),
-    });
+  const run = (tx: StoreTransaction): T => work(transactionOf(tx, caller, nowMs));
   return caller.dryRun ? store.rehearse(run) : store.write(run);
+}
+
+/**
+ * As `runCommand`, for a command of many steps: it yields between them, and the thread does other things every few
+ * milliseconds. A dry run of such a command compares and does not come here.
+ */
+export function runCommandInSlices<T>(
+  context: CommandContext,
+  caller: Caller,
+  work: (tx: CommandTransaction) => Generator<void, T>,
+): Promise<T> {
+  const nowMs = context.now();
+  return context.store.writeInSlices((tx) => work(transactionOf(tx, caller, nowMs)));
+}
+
+function transactionOf(tx: StoreTransaction, caller: Caller, nowMs: number): CommandTransaction {
+  return {
+    ...tx,
+    caller,
+    nowMs,
+    note: (entry) =>
+      tx.audit({
+        result: "success",
+        ...entry,
+        ...masked(entry),
+        user_id: caller.actor.id,
+        user_name: caller.actor.name,
+        source_address: caller.address,
+        request_id: caller.requestId,
+      }),
+  };
 }
 
 /** The bodies of an entry as they may be written down: without the secrets of their kind, or of anything so named. */
