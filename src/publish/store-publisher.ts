@@ -21,6 +21,7 @@ import {
   showZone,
   type TypeSet,
   typeBit,
+  wireName,
   type ZoneImage,
   type ZoneTools,
 } from "./store-zone.ts";
@@ -318,8 +319,10 @@ function plan(state: State, work: Work, stored: Stored<"zone"> | undefined): voi
   const image = zones.get(work.zone);
   if (stored === undefined) {
     work.names.clear();
-    if (image !== undefined) hideZone(tools, image.wire);
+    // Also where nothing is known of it: what could not be published answers as it did.
+    hideZone(tools, wireName(work.zone));
     zones.delete(work.zone);
+    state.failed.delete(work.zone);
     return;
   }
   if (work.building !== undefined) return;

@@ -222,8 +222,8 @@ function ownerOf(image: ZoneImage, name: string): Uint8Array {
   return name === "@" ? image.wire : wireName(name, image.wire);
 }
 
-/** Names of the store are canonical, and so always names. */
-function wireName(text: string, origin?: Uint8Array): Uint8Array {
+/** The wire form of a name of the store; they are canonical, and so always names. */
+export function wireName(text: string, origin?: Uint8Array): Uint8Array {
   const result = nameFromText(text, origin);
   if (result.kind === "error") throw new Error(`${JSON.stringify(text)} is stored and no name: ${result.reason}`);
   return result.name;
