@@ -61,13 +61,16 @@ export function policyFaults(
   ];
 }
 
+/** As much of a key as comes back in a fault. */
+const KEY_SHOWN_MAX = 100;
+
 function weightFaults(policy: LbPolicy, type: RecordType, known: ReadonlySet<string>, pointer: string): FieldFault[] {
   const faults: FieldFault[] = [];
   const seen = new Set<string>();
   let sum = 0;
   for (const [key, weight] of Object.entries(policy.value_weights ?? {})) {
     const value = canonicalText(type, key);
-    const at = `${pointer}/${pointerToken(key)}`;
+    const at = `${pointer}/${pointerToken(key.slice(0, KEY_SHOWN_MAX).toWellFormed())}`;
     if (!known.has(value)) faults.push({ pointer: at, detail: "matches no value of the record" });
     else if (seen.has(value)) faults.push({ pointer: at, detail: "is there twice, in another spelling" });
     seen.add(value);

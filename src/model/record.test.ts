@@ -118,6 +118,13 @@ test("all faults are named at once", () => {
   );
 });
 
+test("of very many faults fifty are named", () => {
+  const values = Array.from({ length: 1000 }, (_, index) => ({ value: `x${index}` }));
+  assert.equal(faultsOf(() => create({ name: "a", type: "A", values })).length, 50);
+  const policy = { method: "weighted" as const, value_weights: { ["k".repeat(100_000)]: 1 } };
+  assert(JSON.stringify(faultsOf(() => create({ ...A, lb_policy: policy }))).length < 500);
+});
+
 test("an update replaces what it gives, whole, and keeps the rest", () => {
   const policy = { method: "failover", failover_order: ["192.0.2.1"] } as const;
   const record = create({

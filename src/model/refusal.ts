@@ -1,4 +1,5 @@
 /** Why a request is refused: one code a cause, each with the fields at fault. The API maps codes to HTTP statuses. */
+import { FAULTS_MAX } from "./limits.ts";
 
 /** What is wrong with one field. `pointer` is an RFC 6901 pointer into the body ("/values/0/value"), or "?limit" for a query parameter. */
 export type FieldFault = { readonly pointer: string; readonly detail: string };
@@ -50,9 +51,9 @@ export class Refusal extends Error {
   }
 }
 
-/** Throws `invalid_request` when there are faults. */
+/** Throws `invalid_request` when there are faults, with at most FAULTS_MAX of them. */
 export function refuseFaults(faults: readonly FieldFault[]): void {
   const first = faults[0];
   if (first === undefined) return;
-  throw new Refusal("invalid_request", `${first.pointer}: ${first.detail}`, faults);
+  throw new Refusal("invalid_request", `${first.pointer}: ${first.detail}`, faults.slice(0, FAULTS_MAX));
 }
