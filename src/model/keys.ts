@@ -105,7 +105,7 @@ function anyKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
   const bytes: number[] = [KIND_BYTES[kind]];
   for (const [index, part] of parts.entries()) putPart(bytes, kinds[index] ?? "text", part);
   if (bytes.length > KEY_BYTES_MAX - KEY_BYTES_RESERVED) throw new KeyError(`the key of this ${kind} is too long`);
-  return Uint8Array.from(bytes);
+  return Buffer.from(bytes);
 }
 
 /** The key as a short text for maps; equal for equal keys and for nothing else. */

@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { NodeStore } from "../../src/store/open-store.ts";
+import type { AuditEntry, AuditFilter } from "../../src/store/store.ts";
+import { temporaryStore } from "../support/store.ts";
+import { auditInput, recordBody, zoneBody } from "../support/store-objects.ts";
+import { waitFor } from "../support/wait.ts";
+
+const START = Date.parse("2026-03-01T12:00:00Z");
+const DAY_MS = 86_400_000;
+const RECORDS = 3_000;
+
+async function fill(store: NodeStore, zone: string): Promise<void> {
+  await store.write((tx) => {
+    tx.put("zone", zoneBody(zone));
+    for (let index = 0; index < RECORDS; index++) tx.put("record", recordBody(zone, `host${index}`));
+  });
+}
+
+/** All pages of a query, however short each is. */
+function allEntries(
+  store: NodeStore,
+  filter: AuditFilter,
+  options: { limit: number; oldestFirst?: true },
+): AuditEntry[] {
+  const found: AuditEntry[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = store.auditPage(filter, { ...options, ...(cursor !== undefined && { cursor }) });
+    assert.ok(page.entries.length <= options.limit);
+    found.push(...page.entries);
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+test("the records of a deleted zone are gone at once and removed in slices, those of its next life stay", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await fill(store, "corp.");
+  await fill(store, "other.");
+  await store.write((tx) => tx.deleteZone("corp."));
+  assert.equal(store.count("record"), RECORDS);
+  assert.equal(store.count("record", "corp."), 0);
+  assert.equal(store.list("record", { prefix: ["corp."], limit: 5 }).length, 0);
+  await store.write((tx) => {
+    tx.put("zone", zoneBody("corp.", { id: "zon_2" }));
+    tx.put("record", recordBody("corp.", "host7", { id: "rec_new" }));
+  });
+  await store.idle();
+  assert.deepEqual(
+    store.list("record", { prefix: ["corp."], limit: 5 }).map(({ body }) => body.id),
+    ["rec_new"],
+  );
+  assert.equal(store.byId("record", recordBody("corp.", "host8").id), undefined);
+  assert.equal(store.byId("record", recordBody("corp.", "host7").id), undefined);
+  assert.equal(store.count("record", "other."), RECORDS);
+  assert.deepEqual(store.journalPage({ limit: 10 }).entries, []);
+});
+
+test("others write and read while records are removed", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await fill(store, "corp.");
+  await store.write((tx) => tx.deleteZone("corp."));
+  let isIdle = false;
+  const idle = store.idle().then(() => {
+    isIdle = true;
+  });
+  await store.write((tx) => tx.put("zone", zoneBody("meanwhile.")));
+  assert.ok(!isIdle, "nothing was left to remove when the write came back");
+  await idle;
+});
+
+test("a reader is let go of within a turn of the event loop", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await fill(store, "corp.");
+  assert.equal(store.list("record", { limit: 500 }).length, 500);
+  assert.ok(store.readerAgeMs() > 0);
+  await waitFor("no reader", 1_000, () => store.readerAgeMs() === 0);
+});
+
+test("the audit log is asked by field and by time, from both ends", async () => {
+  let nowMs = START;
+  await using temporary = await temporaryStore({ now: () => nowMs });
+  const { store } = temporary;
+  for (let index = 0; index < 300; index++) {
+    await store.write((tx) =>
+      tx.audit(auditInput({ resource_id: `rec_${index}`, user_name: index % 3 === 0 ? "bob" : "alice" })),
+    );
+    if (index % 10 === 9) nowMs += 1_000;
+  }
+  const numbers = (filter: AuditFilter, options: { limit: number; oldestFirst?: true }) =>
+    allEntries(store, filter, options).map(({ resource_id }) => Number(resource_id.slice(4)));
+  const upwards = Array.from({ length: 300 }, (_, index) => index);
+  assert.deepEqual(numbers({}, { limit: 7 }), [...upwards].reverse());
+  assert.deepEqual(numbers({}, { limit: 7, oldestFirst: true }), upwards);
+  const ofBob = upwards.filter((index) => index % 3 === 0);
+  assert.deepEqual(numbers({ user_name: "bob" }, { limit: 9, oldestFirst: true }), ofBob);
+  const between = { fromMs: START + 2_000, toMs: START + 4_000 };
+  const inTime = upwards.slice(20, 40);
+  assert.deepEqual(numbers(between, { limit: 3, oldestFirst: true }), inTime);
+  assert.deepEqual(numbers(between, { limit: 3 }), [...inTime].reverse());
+  assert.deepEqual(numbers({ resource_id: "rec_299", user_name: "bob" }, { limit: 3 }), []);
+  const [newest] = store.auditPage({}, { limit: 1 }).entries;
+  assert.equal(newest?.id, `${store.instanceId}-300`);
+  assert.equal(newest?.time, new Date(nowMs - 1_000).toISOString());
+  assert.equal(newest?.node_id, "test-node");
+});
+
+test("a filter that matches little is answered by short pages", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await store.write((tx) => {
+    tx.audit(auditInput({ resource_id: "needle" }));
+    for (let index = 0; index < 12_000; index++) tx.audit(auditInput());
+  });
+  const first = store.auditPage({ resource_id: "needle" }, { limit: 50 });
+  assert.equal(first.entries.length, 0);
+  assert.notEqual(first.cursor, undefined);
+  assert.equal(allEntries(store, { resource_id: "needle" }, { limit: 50 }).length, 1);
+});
+
+test("a body of more than 64 KB is entered as its hash and size", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await store.write((tx) => tx.audit(auditInput({ before: { small: 1 }, after: { text: "x".repeat(70_000) } })));
+  const [entry] = store.auditPage({}, { limit: 1 }).entries;
+  assert.deepEqual(entry?.before, { small: 1 });
+  const after = entry?.after as { sha256: string; bytes: number };
+  assert.match(after.sha256, /^[0-9a-f]{64}$/);
+  assert.equal(after.bytes, 70_011);
+});
+
+test("entries past their time are pruned, the oldest first and no others", async () => {
+  let nowMs = START;
+  const secretKey = { kind: "file", key: new Uint8Array(32) } as const;
+  await using temporary = await temporaryStore({ now: () => nowMs, auditRetentionDays: 2, secretKey });
+  const { store } = temporary;
+  for (let day = 0; day < 5; day++) {
+    await store.write((tx) => {
+      for (let index = 0; index < 400; index++) tx.audit(auditInput({ resource_id: `day${day}` }));
+    });
+    nowMs += DAY_MS;
+  }
+  // A deletion wakes the housekeeping, which does all of its work.
+  await store.write((tx) => tx.put("zone", zoneBody("corp.")));
+  await store.write((tx) => tx.deleteZone("corp."));
+  await store.idle();
+  const days = new Set(allEntries(store, {}, { limit: 1000 }).map(({ resource_id }) => resource_id));
+  assert.deepEqual([...days], ["day4", "day3"]);
+  assert.equal(allEntries(store, {}, { limit: 1000 }).length, 800);
+});
+
+test("tombstones are collected when they are due", async () => {
+  let nowMs = START;
+  await using temporary = await temporaryStore({ now: () => nowMs });
+  const { store } = temporary;
+  await fill(store, "corp.");
+  await store.write((tx) => tx.delete("record", ["corp.", "host1", "A"]));
+  await store.write((tx) =>
+    tx.move("record", ["corp.", "host2", "A"], recordBody("corp.", "moved", { id: "rec_host2.corp.A" })),
+  );
+  assert.equal(store.collectedUpToMs(), 0);
+  nowMs += 31 * DAY_MS;
+  await store.write((tx) => tx.put("zone", zoneBody("other.")));
+  await store.write((tx) => tx.deleteZone("other."));
+  await store.idle();
+  assert.equal(store.collectedUpToMs(), Date.parse("2026-04-01T00:00:00Z"));
+  assert.equal(store.byId("record", "rec_host2.corp.A")?.body.name, "moved");
+  assert.equal(store.count("record", "corp."), RECORDS - 1);
+});
