@@ -91,6 +91,10 @@ async function serve(
     environment,
     plan,
     onAdminPassword: printAdminPassword,
+    onStuck: () => {
+      log("error", "the control thread died in the middle of a transaction; the process ends, to be started again");
+      void flush().then(() => process.exit(1));
+    },
   });
   announce(node, log);
   // The certificate's files may have changed after they were read for the start.

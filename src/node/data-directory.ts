@@ -39,6 +39,8 @@ export function openDataDirectory(path: string, libc: Libc | undefined): DataDir
   }
   const release = lockDirectory(path, libc);
   try {
+    // LMDB makes its files readable for all; the folder keeps others out, whatever the operator's own directory allows.
+    mkdirSync(join(path, "store"), { recursive: true, mode: 0o700 });
     return { path, key: readOrMakeKey(join(path, "key")), release };
   } catch (error) {
     release();

@@ -12,6 +12,11 @@ export const HEALTHY_AFTER_MS = 30_000;
 /** Pause before the second replacement; it doubles with every further one up to the longest. */
 export const FIRST_PAUSE_MS = 100;
 export const LONGEST_PAUSE_MS = 10_000;
+/** A thread that has failed ends at once; one that has not by then never will. */
+export const STUCK_AFTER_MS = 5_000;
+
+/** Heap that has to be left for a transaction of the store to begin; see memory-guard.ts. */
+export const WRITE_HEAP_RESERVE_MB = 32;
 
 /** The management listener serves a few small answers to a few known clients. */
 export const MANAGEMENT_CONNECTIONS = 64;

@@ -52,6 +52,8 @@ export type NodeOptions = {
   readonly plan: ThreadPlan;
   /** Called with the admin's password at the very first start, where the node has drawn it. */
   readonly onAdminPassword: (password: string) => void;
+  /** Called when the control thread holds the store and will never let go of it: only a new process can open it. */
+  readonly onStuck: () => void;
 };
 
 export type RunningNode = {
@@ -195,6 +197,7 @@ function startControl(frame: Frame): Promise<RunningControl> {
         countRestart(status, "control");
         if (started === undefined) fail(new OperatorError("the node could not start: the control thread failed"));
       },
+      onStuck: frame.onStuck,
     });
   });
 }

@@ -24,14 +24,16 @@ export function timed(store: NodeStore, registry: Registry): NodeStore {
     buckets: WRITE_BOUNDS_SECONDS,
     registers: [registry],
   });
+  const time = async <T>(writing: Promise<T>): Promise<T> => {
+    const end = durations.startTimer();
+    const result = await writing;
+    end();
+    return result;
+  };
   return {
     ...store,
-    write: async (work) => {
-      const end = durations.startTimer();
-      const result = await store.write(work);
-      end();
-      return result;
-    },
+    write: (work) => time(store.write(work)),
+    writeInSlices: (work) => time(store.writeInSlices(work)),
   };
 }
 

@@ -1,6 +1,6 @@
 import { Worker, type WorkerOptions } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
-import { FIRST_PAUSE_MS, HEALTHY_AFTER_MS, LONGEST_PAUSE_MS } from "./limits.ts";
+import { FIRST_PAUSE_MS, HEALTHY_AFTER_MS, LONGEST_PAUSE_MS, STUCK_AFTER_MS } from "./limits.ts";
 
 export type SupervisedOptions<Message> = {
   readonly name: string;
@@ -10,6 +10,8 @@ export type SupervisedOptions<Message> = {
   readonly onMessage: (message: Message) => void;
   /** The thread has ended unasked; nothing of it runs any more. */
   readonly onDeath: () => void;
+  /** The thread has failed and yet does not end: native code of it waits for what will never come. */
+  readonly onStuck?: () => void;
   readonly log: Log;
 };
 
@@ -32,6 +34,7 @@ export function superviseThread<Message, Command>(options: SupervisedOptions<Mes
   let isEnding = false;
   let deathsInARow = 0;
   let timer: NodeJS.Timeout | undefined;
+  let stuck: NodeJS.Timeout | undefined;
   let worker: Worker | undefined;
   let onEnd = () => {};
 
@@ -42,11 +45,13 @@ export function superviseThread<Message, Command>(options: SupervisedOptions<Mes
     worker = current;
     current.on("message", options.onMessage);
     current.on("error", (error: Error) => {
+      if (options.onStuck !== undefined) stuck = setTimeout(options.onStuck, STUCK_AFTER_MS);
       log("error", `thread ${name} failed: ${error.message}`, {
         code: "code" in error ? String(error.code) : undefined,
       });
     });
     current.on("exit", (exitCode) => {
+      clearTimeout(stuck);
       worker = undefined;
       if (isEnding) return onEnd();
       options.onDeath();

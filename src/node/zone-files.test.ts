@@ -54,7 +54,7 @@ test("a fault in one file leaves all of them out", async () => {
   const report = await load(temporary, good, bad, join(directory, "missing"));
   assert.deepEqual(
     report.faults.map((line) => line.split(": ", 1)[0]),
-    [`${bad}:6:5`, `${bad}:8:3`],
+    [`${bad}:6:5`, `${bad}:8:1`],
   );
   assert.deepEqual(report.refused, [
     `zone file ${bad} has 2 errors`,

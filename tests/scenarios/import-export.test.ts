@@ -1,53 +1,163 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
-import { exportRoutes } from "../../src/api/routes/export.ts";
-import { importRoutes } from "../../src/api/routes/import.ts";
-import { recordRoutes } from "../../src/api/routes/records.ts";
-import { zoneRoutes } from "../../src/api/routes/zones.ts";
-import { createImportThread } from "../../src/node/import-thread.ts";
-import { startApi, type TestApi } from "../support/api.ts";
-import { ALONE } from "../support/commands.ts";
+import { CSV, DNS, importWorld, vector, zoneText } from "../support/import-world.ts";
+import { runToEnd } from "../support/process.ts";
 
-async function world(): Promise<TestApi> {
-  const thread = createImportThread();
-  const api = await startApi((context) => [
-    ...zoneRoutes(context, ALONE),
-    ...recordRoutes(context),
-    ...importRoutes(context, { parse: thread.parse, peers: ALONE }),
-    ...exportRoutes(context),
-  ]);
-  return {
-    ...api,
-    [Symbol.asyncDispose]: async () => {
-      await api[Symbol.asyncDispose]();
-      await thread[Symbol.asyncDispose]();
-    },
-  };
-}
-
-const DNS = { "content-type": "text/dns" };
-
-function vector(file: string): string {
-  return readFileSync(new URL(`../vectors/${file}`, import.meta.url), "utf8");
-}
-
-test("real zone files: import, export, import again with no difference", async () => {
-  await using api = await world();
+test("real zone files: import, export, import again with no difference, each export read by BIND and NSD", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "signpost-export-"));
+  await using api = await importWorld();
   const files = ["example.test.zone", "diff-corp.zone", "diff-child.zone", "dig-axfr.zone", "windows-export.zone"];
   for (const file of files) {
-    const isWindows = file.startsWith("windows");
-    const text = `${isWindows ? "$ORIGIN corp.example.test.\n" : ""}${vector(file)}`;
+    const text = `${file.startsWith("windows") ? "$ORIGIN corp.example.test.\n" : ""}${vector(file)}`;
     const first = await api.ask("POST", "/zones/import", { headers: DNS, body: text });
     assert.equal(first.status, 200, `${file}: ${first.text}`);
-    const id = first.body.zones[0].zone_id;
+    const { zone_id: id, zone } = first.body.zones[0];
     const exported = await api.ask("GET", `/zones/${id}/export`);
     assert.equal(exported.status, 200);
+    assert.match(String(exported.headers["content-type"]), /^text\/dns/);
     const again = await api.ask("POST", "/zones/import", { headers: DNS, body: exported.text });
-    assert.equal(again.status, 200, again.text);
-    assert.deepEqual([again.body.created, again.body.updated, again.body.parse_errors], [0, 0, []]);
+    assert.deepEqual([again.status, again.body.created, again.body.updated, again.body.parse_errors], [200, 0, 0, []]);
+    assert.equal(again.body.unchanged, api.store.count("record", zone));
+    // ALIAS is a type of our own, and no other server knows it.
+    const path = join(directory, file);
+    writeFileSync(path, exported.text.replaceAll(/^.* IN ALIAS .*\n/gm, ""));
+    await runToEnd("named-checkzone", ["-i", "none", "-k", "ignore", zone, path], 20_000);
+    await runToEnd("nsd-checkzone", [zone, path], 20_000);
   }
-  const bundle = await api.ask("GET", "/zones/export");
-  const all = await api.ask("POST", "/zones/import", { json: bundle.body });
-  assert.equal(all.status, 200, all.text);
+  rmSync(directory, { recursive: true });
+});
+
+test("an exported zone makes the same zone on another node, its serial too", async () => {
+  await using one = await importWorld();
+  await using other = await importWorld();
+  const { body } = await one.ask("POST", "/zones/import", { headers: DNS, body: vector("example.test.zone") });
+  const exported = await one.ask("GET", `/zones/${body.zones[0].zone_id}/export`);
+  await other.ask("POST", "/zones/import", { headers: DNS, body: exported.text });
+  const [there] = other.store.list("zone", { limit: 1 });
+  const copy = await other.ask("GET", `/zones/${there?.body.id}/export`);
+  assert.equal(copy.text, exported.text);
+  assert.equal(other.store.serialOf("example.test."), 2_026_010_100);
+});
+
+test("a JSON bundle keeps everything but the secrets", async () => {
+  await using one = await importWorld();
+  await using other = await importWorld();
+  const zone = await one.ask("POST", "/zones", {
+    json: { name: "full.test.", default_ttl: 60, deletion_lock: true, lb_policy: { method: "round-robin" } },
+  });
+  const records = [
+    {
+      name: "lb",
+      type: "A",
+      ttl: 30,
+      values: [{ value: "192.0.2.1", region: "west" }, { value: "192.0.2.2" }],
+      lb_policy: { method: "weighted", value_weights: { "192.0.2.1": 70 } },
+      health_check_template: {
+        protocol: "https",
+        http_config: {
+          headers: { "X-Key": "hunter2" },
+          oauth2: { token_url: "https://id.test/t", client_id: "c", client_secret: "hunter3" },
+        },
+      },
+      comment: "kept",
+      protected: true,
+    },
+    { name: "later", type: "AAAA", values: [], auto_populate: true },
+    { name: "@", type: "CAA", values: [{ value: "", tag: "issue", priority: 128 }] },
+    {
+      name: "@",
+      type: "MX",
+      values: [
+        { value: "a.test.", priority: 10 },
+        { value: "b.test.", priority: 20 },
+      ],
+    },
+    { name: "bytes", type: "TXT", values: [{ value: '"a\\000b" "c"' }, { value: "plain ; text \u00e4" }] },
+    { name: "alias", type: "ALIAS", values: [{ value: "lb.full.test." }] },
+    { name: "*.wild", type: "CNAME", values: [{ value: "lb.full.test." }] },
+  ];
+  for (const json of records) {
+    const made = await one.ask("POST", `/zones/${zone.body.id}/records`, { json });
+    assert.equal(made.status, 200, made.text);
+  }
+  const bundle = await one.ask("GET", "/zones/export");
+  assert.equal(bundle.status, 200);
+  assert.ok(!bundle.text.includes("hunter"));
+  const same = await one.ask("POST", "/zones/import", { json: bundle.body });
+  assert.deepEqual([same.body.created, same.body.updated, same.body.unchanged], [0, 0, records.length], same.text);
+  assert.deepEqual(same.body.secrets_missing, []);
+
+  const copied = await other.ask("POST", "/zones/import", { json: bundle.body });
+  assert.deepEqual([copied.body.created, copied.body.zones_created], [records.length, 1], copied.text);
+  assert.deepEqual(
+    copied.body.secrets_missing.map(({ field }: { field: string }) => field),
+    ["/health_check_template/http_config/headers/X-Key", "/health_check_template/http_config/oauth2/client_secret"],
+  );
+  const copy = (await other.ask("GET", "/zones/export")).body;
+  const { zones } = bundle.body;
+  delete zones[0].records.find(({ name }: { name: string }) => name === "lb").health_check_template.http_config;
+  const { http_config } = copy.zones[0].records.find(
+    ({ name }: { name: string }) => name === "lb",
+  ).health_check_template;
+  assert.ok(http_config === undefined || Object.keys(http_config.headers ?? {}).length === 0);
+  delete copy.zones[0].records.find(({ name }: { name: string }) => name === "lb").health_check_template.http_config;
+  assert.deepEqual(copy.zones, zones);
+});
+
+test("a zone file cannot say everything: what it leaves unsaid is no difference, and stands in comments", async () => {
+  await using api = await importWorld();
+  const { body: zone } = await api.ask("POST", "/zones", { json: { name: "c.test." } });
+  await api.ask("POST", `/zones/${zone.id}/records`, {
+    json: {
+      name: "lb",
+      type: "A",
+      values: [{ value: "192.0.2.1", region: "west" }],
+      lb_policy: { method: "region" },
+      comment: "x\ny",
+    },
+  });
+  await api.ask("POST", `/zones/${zone.id}/records`, {
+    json: { name: "later", type: "A", values: [], auto_populate: true },
+  });
+  const exported = await api.ask("GET", `/zones/${zone.id}/export`);
+  for (const line of [
+    "; synthesised @ NS",
+    "; auto_populate later A",
+    '; lb_policy lb A {"method":"region"}',
+    "; regions lb A 192.0.2.1=west",
+  ]) {
+    assert.ok(exported.text.split("\n").includes(line), `${line}\n${exported.text}`);
+  }
+  const again = await api.ask("POST", `/zones/${zone.id}/import`, { headers: DNS, body: exported.text });
+  assert.deepEqual([again.body.created, again.body.updated, again.body.unchanged], [0, 0, 2], again.text);
+  const changed = await api.ask("POST", `/zones/${zone.id}/import`, {
+    headers: DNS,
+    body: exported.text.replace("192.0.2.1\n", "192.0.2.9\n"),
+  });
+  assert.equal(changed.body.updated, 1);
+  assert.match(changed.body.warnings[0], /lb\.c\.test\. A: replaced, and its lb_policy, comment went with it/);
+  const table = "zone,name,type,ttl,value,region\nc.test.,lb,A,3600,192.0.2.9,\n";
+  const csv = await api.ask("POST", "/zones/import", { headers: CSV, body: table });
+  assert.deepEqual([csv.body.unchanged, csv.body.format], [1, "csv"], csv.text);
+  const region = await api.ask("POST", "/zones/import", {
+    headers: CSV,
+    body: table.replace("192.0.2.9,", "192.0.2.9,east"),
+  });
+  assert.equal(region.body.updated, 1);
+});
+
+test("exports need the CSRF header and a token, and any role reads them", async () => {
+  await using api = await importWorld();
+  const { body: zone } = await api.ask("POST", "/zones", { json: { name: "c.test." } });
+  for (const path of ["/zones/export", `/zones/${zone.id}/export`]) {
+    assert.equal((await api.ask("GET", path, { noCsrf: true })).body.code, "csrf_header_missing");
+    assert.equal((await api.ask("GET", path, { as: null })).status, 401);
+    assert.equal((await api.ask("GET", path, { as: "readonly" })).status, 200);
+  }
+  assert.equal((await api.ask("GET", "/zones/zon_none/export")).status, 404);
+  await api.ask("POST", "/zones/import", { headers: DNS, body: zoneText("other.test.") });
+  assert.equal((await api.ask("GET", "/zones/export")).body.zones.length, 2);
 });

@@ -20,7 +20,7 @@ test("health, readiness and metrics over HTTP", async () => {
   assert.equal(ready.status, 200);
   const readiness: { ready: boolean; components: object } = JSON.parse(await ready.text());
   assert.equal(readiness.ready, true);
-  assert.deepEqual(Object.keys(readiness.components), ["zones", "threads", "lifecycle"]);
+  assert.deepEqual(Object.keys(readiness.components), ["store", "zones", "api", "threads", "lifecycle"]);
 
   await dig(endpoint, "www.example.test", "A");
   await dig(endpoint, "missing.example.test", "AAAA", "+tcp");
@@ -35,6 +35,10 @@ test("health, readiness and metrics over HTTP", async () => {
     "svc_dns_query_duration_seconds_count 3",
     "svc_dns_connections_accepted_total 1",
     "svc_image_zones 1",
+    'svc_store_objects{kind="zone"} 1',
+    'svc_store_objects{kind="user"} 1',
+    "svc_publish_waiting_zones 0",
+    "svc_publish_failed_zones 0",
     'svc_thread_restarts_total{thread="stream"} 0',
     `svc_build_info{version="${version}",node="${process.version}"} 1`,
   ]) {

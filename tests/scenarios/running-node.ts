@@ -12,6 +12,9 @@ export const EXAMPLE_ZONE = fileURLToPath(new URL("../vectors/example.test.zone"
 
 const START_MS = 20_000;
 
+/** The password that every node of a scenario gives its first admin. */
+export const ADMIN_PASSWORD = "password of the first admin";
+
 export type NodeSetup = {
   /** Paths of zone files; default: the example zone. */
   readonly zones?: readonly string[];
@@ -19,6 +22,10 @@ export type NodeSetup = {
   readonly listen?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly main?: string;
+  /** null: none is configured. */
+  readonly adminPassword?: null;
+  /** Kept at the end, for a further node on the same data. */
+  readonly directory?: string;
 };
 
 /** A node in a child process. */
@@ -31,6 +38,8 @@ export type ScenarioNode = {
   readonly messages: () => readonly string[];
   /** GET of a path of the management listener. */
   readonly get: (path: string, init?: RequestInit) => Promise<Response>;
+  /** Base URL of the API, "https://127.0.0.1:49153". */
+  readonly api: string;
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
@@ -53,6 +62,7 @@ export function nodeEnvironment(directory: string, setup: NodeSetup = {}): Recor
     SVC_MANAGEMENT_LISTEN: "127.0.0.1:0",
     SVC_API_LISTEN: "127.0.0.1:0",
     SVC_LOG_FORMAT: "json",
+    ...(setup.adminPassword === null ? {} : { SVC_AUTH_INITIAL_ADMIN_PASSWORD: ADMIN_PASSWORD }),
     ...setup.env,
   };
 }
@@ -63,20 +73,20 @@ export function zoneArguments(zones: readonly string[] = [EXAMPLE_ZONE]): string
 
 /** Starts a node and waits until it says that it serves. */
 export async function startNode(setup: NodeSetup = {}): Promise<ScenarioNode> {
-  const directory = await mkdtemp(join(tmpdir(), "signpost-scenario-"));
+  const directory = setup.directory ?? (await mkdtemp(join(tmpdir(), "signpost-scenario-")));
   const child = await startChild("node", process.execPath, [setup.main ?? MAIN, ...zoneArguments(setup.zones)], {
     env: nodeEnvironment(directory, setup),
   });
-  return await adoptNode(child, directory);
+  return await adoptNode(child, directory, setup.directory === undefined);
 }
 
-/** Waits until a node that has been started serves; it is stopped and its directory removed at the end. */
-export async function adoptNode(child: Child, directory: string): Promise<ScenarioNode> {
+/** Waits until a node that has been started serves; it is stopped at the end, and its directory removed. */
+export async function adoptNode(child: Child, directory: string, removes = true): Promise<ScenarioNode> {
   const messages = () => messagesOf(child.output());
   const found = (pattern: RegExp) => messages().flatMap((message) => pattern.exec(message)?.[1] ?? []);
   const dispose = async () => {
     if (child.status() === undefined) await child.stop();
-    await rm(directory, { recursive: true, force: true });
+    if (removes) await rm(directory, { recursive: true, force: true });
   };
   try {
     await waitFor("the node serves", START_MS, () => {
@@ -95,6 +105,7 @@ export async function adoptNode(child: Child, directory: string): Promise<Scenar
     directory,
     messages,
     get: (path, init) => fetch(`${management}${path}`, init),
+    api: found(/^API and its documentation on (.*)$/)[0] ?? "",
     [Symbol.asyncDispose]: dispose,
   };
 }

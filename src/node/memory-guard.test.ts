@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { temporaryStore } from "../../tests/support/store.ts";
+import { Refusal } from "../model/refusal.ts";
+import { withHeapLeft } from "./memory-guard.ts";
+
+test("a transaction does not begin while the heap is nearly full, and does again afterwards", async () => {
+  await using temporary = await temporaryStore();
+  let left = 2 ** 30;
+  const store = withHeapLeft(temporary.store, () => left);
+  assert.equal(await store.write(() => 1), 1);
+  left = 2 ** 20;
+  let begun = 0;
+  for (const attempt of [store.write, store.rehearse]) {
+    await assert.rejects(
+      attempt(() => {
+        begun += 1;
+      }),
+      (error) => error instanceof Refusal && error.code === "not_ready",
+    );
+  }
+  assert.equal(begun, 0);
+  left = 2 ** 30;
+  assert.equal(await store.rehearse(() => 2), 2);
+});
