@@ -4,14 +4,20 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { CSV, DNS, importWorld, vector, zoneText } from "../support/import-world.ts";
+import { requireProgram } from "../support/peers.ts";
 import { runToEnd } from "../support/process.ts";
 
-test("real zone files: import, export, import again with no difference, each export read by BIND and NSD", async () => {
-  const directory = mkdtempSync(join(tmpdir(), "signpost-export-"));
+const ZONE_FILES = ["example.test.zone", "diff-corp.zone", "diff-child.zone", "dig-axfr.zone", "windows-export.zone"];
+
+/** Windows DNS writes its exports without the zone's name. */
+function zoneFile(file: string): string {
+  return `${file.startsWith("windows") ? "$ORIGIN corp.example.test.\n" : ""}${vector(file)}`;
+}
+
+test("real zone files: import, export, import again with no difference", async () => {
   await using api = await importWorld();
-  const files = ["example.test.zone", "diff-corp.zone", "diff-child.zone", "dig-axfr.zone", "windows-export.zone"];
-  for (const file of files) {
-    const text = `${file.startsWith("windows") ? "$ORIGIN corp.example.test.\n" : ""}${vector(file)}`;
+  for (const file of ZONE_FILES) {
+    const text = zoneFile(file);
     const first = await api.ask("POST", "/zones/import", { headers: DNS, body: text });
     assert.equal(first.status, 200, `${file}: ${first.text}`);
     const { zone_id: id, zone } = first.body.zones[0];
@@ -21,14 +27,28 @@ test("real zone files: import, export, import again with no difference, each exp
     const again = await api.ask("POST", "/zones/import", { headers: DNS, body: exported.text });
     assert.deepEqual([again.status, again.body.created, again.body.updated, again.body.parse_errors], [200, 0, 0, []]);
     assert.equal(again.body.unchanged, api.store.count("record", zone));
-    // ALIAS is a type of our own, and no other server knows it.
-    const path = join(directory, file);
-    writeFileSync(path, exported.text.replaceAll(/^.* IN ALIAS .*\n/gm, ""));
-    await runToEnd("named-checkzone", ["-i", "none", "-k", "ignore", zone, path], 20_000);
-    await runToEnd("nsd-checkzone", [zone, path], 20_000);
   }
-  rmSync(directory, { recursive: true });
 });
+
+for (const program of ["named-checkzone", "nsd-checkzone"]) {
+  test(`${program} reads every export`, async (t) => {
+    const command = requireProgram(t, program);
+    if (command === undefined) return;
+    const directory = mkdtempSync(join(tmpdir(), "signpost-export-"));
+    t.after(() => rmSync(directory, { recursive: true }));
+    await using api = await importWorld();
+    for (const file of ZONE_FILES) {
+      const { body } = await api.ask("POST", "/zones/import", { headers: DNS, body: zoneFile(file) });
+      const { zone_id: id, zone } = body.zones[0];
+      const { text } = await api.ask("GET", `/zones/${id}/export`);
+      const path = join(directory, file);
+      // ALIAS is a type of our own, and no other server knows it.
+      writeFileSync(path, text.replaceAll(/^.* IN ALIAS .*\n/gm, ""));
+      const lenient = program === "named-checkzone" ? ["-i", "none", "-k", "ignore"] : [];
+      await runToEnd(command, [...lenient, zone, path], 20_000);
+    }
+  });
+}
 
 test("an exported zone makes the same zone on another node, its serial too", async () => {
   await using one = await importWorld();
