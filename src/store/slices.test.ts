@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import { temporaryStore } from "../../tests/support/store.ts";
 import type { RecordBody } from "../model/objects.ts";
 import { zoneFromCreate } from "../model/zone.ts";
@@ -19,6 +18,11 @@ function record(index: number, octet: number): RecordBody {
     protected: false,
     auto_populate: false,
   };
+}
+
+/** Lets the event loop turn once. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Waits long enough between steps that every step is a slice of its own. */
