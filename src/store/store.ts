@@ -98,7 +98,11 @@ export type StoreTransaction = StoreReader & {
   audit(entry: AuditInput): void;
 };
 
-/** `before` absent: created; `after` absent: deleted. The deletion of a zone does not name its records. */
+/**
+ * `before` absent: created; `after` absent: deleted. The deletion of a zone does not name its records, and neither does
+ * the arrival of a zone whose records were merged before it: who hears of a new zone reads what it has. A zone that was
+ * deleted and created anew in one batch has a `before` and an `after` of different `born`.
+ */
 export type Change<K extends Kind = Kind> = {
   readonly kind: K;
   readonly key: NaturalKey;

@@ -120,6 +120,74 @@ test("what was written while the zone was deleted elsewhere is in the journal, a
   );
 });
 
+test("a record that the deletion had not seen is journalled though the zone's next life has its key", async () => {
+  const { first, second } = pair();
+  await using left = await first;
+  await using right = await second;
+  await withZone(left.store);
+  await send(left.store, right.store);
+  await right.store.write((tx) => tx.put("record", recordBody("corp.", "a", { id: "rec_old", ttl: 11 })));
+  await left.store.write((tx) => {
+    tx.deleteZone("corp.");
+    tx.put("zone", zoneBody("corp.", { id: "zon_2" }));
+    tx.put("record", recordBody("corp.", "a", { id: "rec_new", ttl: 22 }));
+  });
+  await exchange(left.store, right.store);
+  await right.store.idle();
+  for (const { store } of [left, right]) {
+    assert.equal(store.get("record", ["corp.", "a", "A"])?.body.id, "rec_new");
+    assert.equal(store.count("record", "corp."), 1);
+  }
+  const lost = right.store.journalPage({ limit: 10 }).entries.filter(({ kind }) => kind === "record");
+  assert.deepEqual(
+    lost.map(({ reason, body }) => [reason, JSON.stringify(body).includes("rec_old")]),
+    [["zone-deleted", true]],
+  );
+});
+
+test("an active zone stays active whatever comes, and a later life begins anew", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await withZone(store);
+  const state = (life: string, state: "pending" | "active"): RawItem => ({
+    item: "activation",
+    zone: "corp.",
+    life,
+    state,
+  });
+  await store.applyRemote([state("", "pending")]);
+  assert.equal(store.stateOf("corp."), "active");
+  await store.write((tx) => tx.setState("corp.", "pending"));
+  assert.equal(store.stateOf("corp."), "active");
+  await store.write((tx) => {
+    tx.deleteZone("corp.");
+    tx.put("zone", zoneBody("corp.", { id: "zon_2" }));
+    tx.setState("corp.", "pending");
+  });
+  assert.equal(store.stateOf("corp."), "pending");
+  await store.applyRemote([state("", "active")]);
+  assert.equal(store.stateOf("corp."), "pending");
+  await store.write((tx) => tx.setState("corp.", "active"));
+  assert.equal(store.stateOf("corp."), "active");
+});
+
+test("serials merge by maximum, and a change that came without a greater one raises it", async () => {
+  const { first, second } = pair();
+  await using left = await first;
+  await using right = await second;
+  await withZone(left.store);
+  await send(left.store, right.store);
+  const before = left.store.serialOf("corp.") ?? 0;
+  await right.store.write((tx) => tx.put("record", recordBody("corp.", "a")));
+  const { items } = right.store.rawItems({ limit: 100 });
+  await left.store.applyRemote(items.filter(({ item }) => item === "object"));
+  assert.ok((left.store.serialOf("corp.") ?? 0) > before);
+  const serial = (left.store.serialOf("corp.") ?? 0) + 100;
+  await left.store.applyRemote([{ item: "serial", zone: "corp.", life: "", serial }]);
+  await left.store.applyRemote([{ item: "serial", zone: "corp.", life: "", serial: serial - 50 }]);
+  assert.equal(left.store.serialOf("corp."), serial);
+});
+
 test("stamps from too far ahead are refused, and named", async () => {
   const { first, second } = pair(11_000);
   await using left = await first;

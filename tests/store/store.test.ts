@@ -1,55 +1,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import type { RecordBody, ZoneBody } from "../../src/model/objects.ts";
-import type { AuditInput, ChangeBatch } from "../../src/store/store.ts";
+import type { ChangeBatch } from "../../src/store/store.ts";
 import { temporaryStore } from "../support/store.ts";
-
-function zone(name: string, extra: Partial<ZoneBody> = {}): ZoneBody {
-  const soa = {
-    mname: `ns1.${name}`,
-    rname: `hostmaster.${name}`,
-    refresh: 7200,
-    retry: 900,
-    expire: 1209600,
-    minimum: 300,
-  };
-  return { id: `zon_${name}`, name, default_ttl: 3600, soa, deletion_lock: false, ...extra };
-}
-
-function record(zoneName: string, name: string, extra: Partial<RecordBody> = {}): RecordBody {
-  const type = extra.type ?? "A";
-  return {
-    id: `rec_${zoneName}${name}${type}`,
-    zone: zoneName,
-    name,
-    type,
-    ttl: 0,
-    values: [{ value: "192.0.2.1" }],
-    protected: false,
-    auto_populate: false,
-    ...extra,
-  };
-}
-
-const AUDIT: AuditInput = {
-  user_id: "usr_1",
-  user_name: "alice",
-  source_address: "127.0.0.1",
-  request_id: "r1",
-  action: "create",
-  resource: "zone",
-  resource_id: "zon_1",
-  resource_name: "corp.",
-  result: "success",
-};
+import { auditInput, recordBody, zoneBody } from "../support/store-objects.ts";
 
 test("what was put is read by key, by id and in a list", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
   const stored = await store.write((tx) => {
-    tx.put("zone", zone("corp."));
-    tx.put("record", record("corp.", "b"));
-    return tx.put("record", record("corp.", "a.b"));
+    tx.put("zone", zoneBody("corp."));
+    tx.put("record", recordBody("corp.", "b"));
+    return tx.put("record", recordBody("corp.", "a.b"));
   });
   assert.equal(stored.body.name, "a.b");
   assert.deepEqual(store.get("record", ["corp.", "a.b", "A"]), stored);
@@ -65,22 +26,22 @@ test("a deleted zone takes its records, and they stay away when it comes back", 
   await using temporary = await temporaryStore();
   const { store } = temporary;
   await store.write((tx) => {
-    tx.put("zone", zone("corp."));
-    for (const name of ["a", "b", "c"]) tx.put("record", record("corp.", name));
+    tx.put("zone", zoneBody("corp."));
+    for (const name of ["a", "b", "c"]) tx.put("record", recordBody("corp.", name));
   });
   assert.equal(await store.write((tx) => tx.deleteZone("corp.")), true);
   assert.equal(store.count("record"), 0);
   assert.equal(store.serialOf("corp."), undefined);
   await store.write((tx) => {
-    tx.put("zone", zone("corp.", { id: "zon_second" }));
-    tx.put("record", record("corp.", "b", { id: "rec_second" }));
+    tx.put("zone", zoneBody("corp.", { id: "zon_second" }));
+    tx.put("record", recordBody("corp.", "b", { id: "rec_second" }));
   });
   assert.deepEqual(
     store.list("record", { limit: 10 }).map(({ body }) => body.id),
     ["rec_second"],
   );
   assert.equal(store.count("record", "corp."), 1);
-  assert.equal(store.byId("record", "rec_corp.aA"), undefined);
+  assert.equal(store.byId("record", "rec_a.corp.A"), undefined);
   assert.equal(store.byId("zone", "zon_corp."), undefined);
 });
 
@@ -88,25 +49,25 @@ test("a moved record keeps its id and leaves nothing behind", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
   await store.write((tx) => {
-    tx.put("zone", zone("corp."));
-    tx.put("record", record("corp.", "a"));
+    tx.put("zone", zoneBody("corp."));
+    tx.put("record", recordBody("corp.", "a"));
   });
-  const moved = record("corp.", "z", { id: "rec_corp.aA" });
+  const moved = recordBody("corp.", "z", { id: "rec_a.corp.A" });
   await store.write((tx) => tx.move("record", ["corp.", "a", "A"], moved));
   assert.equal(store.get("record", ["corp.", "a", "A"]), undefined);
-  assert.equal(store.byId("record", "rec_corp.aA")?.body.name, "z");
+  assert.equal(store.byId("record", "rec_a.corp.A")?.body.name, "z");
   assert.equal(store.count("record", "corp."), 1);
 });
 
 test("a throw half-way leaves nothing written and tells nobody", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
-  await store.write((tx) => tx.put("zone", zone("corp.")));
+  await store.write((tx) => tx.put("zone", zoneBody("corp.")));
   const heard: ChangeBatch[] = [];
   store.onChange((batch) => heard.push(batch));
   const attempt = store.write((tx) => {
-    tx.put("record", record("corp.", "a"));
-    tx.audit(AUDIT);
+    tx.put("record", recordBody("corp.", "a"));
+    tx.audit(auditInput());
     throw new Error("half-way");
   });
   await assert.rejects(attempt, /half-way/);
@@ -118,7 +79,7 @@ test("a throw half-way leaves nothing written and tells nobody", async () => {
 test("a rehearsal gives its result and writes nothing", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
-  const stored = await store.rehearse((tx) => tx.put("zone", zone("corp.")));
+  const stored = await store.rehearse((tx) => tx.put("zone", zoneBody("corp.")));
   assert.equal(stored.body.name, "corp.");
   assert.equal(store.count("zone"), 0);
 });
@@ -131,7 +92,7 @@ test("listeners have heard when the write resolves, in the order of writes", asy
   const names = Array.from({ length: 50 }, (_, index) => `z${index}.`);
   await Promise.all(
     names.map(async (name) => {
-      await store.write((tx) => tx.put("zone", zone(name)));
+      await store.write((tx) => tx.put("zone", zoneBody(name)));
       assert.ok(heard.includes(name));
     }),
   );
@@ -142,7 +103,7 @@ test("the audit log is read newest first, by pages", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
   for (let index = 0; index < 7; index++) {
-    await store.write((tx) => tx.audit({ ...AUDIT, resource_id: `zon_${index}` }));
+    await store.write((tx) => tx.audit(auditInput({ resource_id: `zon_${index}` })));
   }
   const first = store.auditPage({}, { limit: 4 });
   assert.deepEqual(
