@@ -2,7 +2,7 @@
  * The one LMDB database of a store: one tree, its keys told apart by a byte for the table. Values are text. Reads made
  * inside a transaction's callback see what it wrote; reads outside see the last commit. No read leaves a cursor open.
  */
-import { statfsSync } from "node:fs";
+import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { open, type RootDatabase, type Transaction } from "lmdb";
 import { errorText } from "../base/errors.ts";
@@ -91,6 +91,7 @@ function requireKept(isKept: boolean): void {
 
 /** Opens or makes the database in `directory`. */
 export function openDatabase(directory: string): Database {
+  if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
   const root: RootDatabase<string, Uint8Array> = open({
     path: directory,
     encoding: "string",
@@ -159,7 +160,10 @@ export function openDatabase(directory: string): Database {
       await group.run(() => slices.run(work()));
     },
     failure: () => failure,
-    readerAgeMs: () => (readingSince === undefined ? 0 : performance.now() - readingSince),
+    readerAgeMs: () => {
+      const since = slices.snapshotSince() ?? readingSince;
+      return since === undefined ? 0 : performance.now() - since;
+    },
     close: async () => {
       if (isClosed) return;
       isClosed = true;
@@ -175,6 +179,8 @@ type Slices = {
   readonly run: (steps: Generator<void, boolean>) => Promise<boolean>;
   /** For a read from outside of the transaction that is open in slices: what was there before it. */
   readonly outsideSnapshot: () => Transaction | undefined;
+  /** When that was taken, as performance.now() has it. */
+  readonly snapshotSince: () => number | undefined;
 };
 
 /**
@@ -183,6 +189,7 @@ type Slices = {
  */
 function makeSlices(root: RootDatabase<string, Uint8Array>): Slices {
   let snapshot: Transaction | undefined;
+  let since: number | undefined;
   let isInside = false;
   const slice = (steps: Generator<void, boolean>): IteratorResult<void, boolean> => {
     const end = performance.now() + SLICE_MS;
@@ -199,6 +206,7 @@ function makeSlices(root: RootDatabase<string, Uint8Array>): Slices {
     run: async (steps) => {
       const before = root.useReadTransaction();
       snapshot = before;
+      since = performance.now();
       try {
         for (;;) {
           const step = slice(steps);
@@ -207,10 +215,12 @@ function makeSlices(root: RootDatabase<string, Uint8Array>): Slices {
         }
       } finally {
         snapshot = undefined;
+        since = undefined;
         before.done();
       }
     },
     outsideSnapshot: () => (isInside ? undefined : snapshot),
+    snapshotSince: () => since,
   };
 }
 

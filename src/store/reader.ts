@@ -3,7 +3,7 @@
 import { keyBytes } from "../model/keys.ts";
 import type { Bodies, Kind, NaturalKey } from "../model/objects.ts";
 import type { Counts } from "./counts.ts";
-import { type Database, TABLE } from "./database.ts";
+import { behindPrefix, type Database, TABLE } from "./database.ts";
 import { homeOfId } from "./effective.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { idKey, readId, readObject } from "./objects.ts";
@@ -104,13 +104,20 @@ function list<K extends Kind>(
   while (found.length < limit) {
     const chunk = Math.max(limit - found.length, CHUNK_MIN);
     const rows = database.range(TABLE.OBJECT, { prefix, limit: chunk, ...(after !== undefined && { after }) });
-    for (const { value } of rows) {
-      const stored = show(kind, unpackEnvelope(value), lookup);
+    let isLast = rows.length < chunk;
+    for (const { key, value } of rows) {
+      const object = unpackEnvelope(value);
+      after = key;
+      const stored = show(kind, object, lookup);
       if (stored !== undefined && found.length < limit) found.push(stored);
+      const zone = kind === "record" ? object.key[0] : undefined;
+      if (zone === undefined || lookup(zone).alive) continue;
+      // The records of a deleted zone may be a million, and are removed in their own time.
+      after = behindPrefix(keyBytes("record", [zone]));
+      isLast = false;
+      break;
     }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < chunk) break;
-    after = last.key;
+    if (isLast) break;
   }
   return found;
 }

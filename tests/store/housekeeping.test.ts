@@ -43,6 +43,8 @@ test("the records of a deleted zone are gone at once and removed in slices, thos
   assert.equal(store.count("record"), RECORDS);
   assert.equal(store.count("record", "corp."), 0);
   assert.equal(store.list("record", { prefix: ["corp."], limit: 5 }).length, 0);
+  assert.deepEqual([...new Set(store.list("record", { limit: 4000 }).map(({ body }) => body.zone))], ["other."]);
+  assert.equal(store.list("record", { limit: 4000 }).length, RECORDS);
   await store.write((tx) => {
     tx.put("zone", zoneBody("corp.", { id: "zon_2" }));
     tx.put("record", recordBody("corp.", "host7", { id: "rec_new" }));

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { OperatorError } from "../../src/base/errors.ts";
 import type { TsigKeyBody, UserBody } from "../../src/model/objects.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
+import { temporaryStore } from "../support/store.ts";
 import { recordBody, zoneBody } from "../support/store-objects.ts";
 
 const SECRETS = ["hash-of-a-password", "c2VjcmV0LW9mLXRzaWc=", "value-of-a-header"];
@@ -72,6 +73,11 @@ test("secrets are not on the disk as they are, and are read as they were", async
   for (const secret of SECRETS) assert.equal(bytes.indexOf(secret), -1, secret);
   assert.ok(bytes.indexOf("alice") >= 0);
   await check(place, { secretKey: byFile });
+});
+
+test("nobody else may enter the folder of the store", async () => {
+  await using temporary = await temporaryStore();
+  assert.equal(statSync(join(temporary.directory, "store")).mode & 0o077, 0);
 });
 
 test("the first cluster key seals everything anew, and from then on only it opens the store", async () => {
