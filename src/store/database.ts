@@ -119,15 +119,7 @@ export function openDatabase(directory: string): Database {
       throw unwritable(cause);
     }
   });
-  let readingSince: number | undefined;
-  // lmdb opens a read transaction at the first read of an event turn and lets go of it by a timer of 0 ms.
-  const noteReading = () => {
-    if (readingSince !== undefined) return;
-    readingSince = performance.now();
-    setTimeout(() => {
-      readingSince = undefined;
-    }, 0);
-  };
+  const reading = watchReading();
   const slices = makeSlices(root);
   const requireWritable = () => {
     if (isClosed) throw new Error("the store is closed");
@@ -136,13 +128,13 @@ export function openDatabase(directory: string): Database {
   };
   return {
     get: (table, key) => {
-      noteReading();
+      reading.note();
       const snapshot = slices.outsideSnapshot();
       if (snapshot !== undefined) return getFrom(root, snapshot, withTable(table, key));
       return root.get(withTable(table, key));
     },
     range: (table, options) => {
-      noteReading();
+      reading.note();
       return range(root, table, options, slices.outsideSnapshot());
     },
     put: (table, key, value) => {
@@ -161,7 +153,7 @@ export function openDatabase(directory: string): Database {
     },
     failure: () => failure,
     readerAgeMs: () => {
-      const since = slices.snapshotSince() ?? readingSince;
+      const since = slices.snapshotSince() ?? reading.since();
       return since === undefined ? 0 : performance.now() - since;
     },
     close: async () => {
@@ -171,6 +163,21 @@ export function openDatabase(directory: string): Database {
       // After a failed commit lmdb's memory is not to be trusted with more than the end of the process.
       if (failure === undefined) await root.close();
     },
+  };
+}
+
+/** lmdb opens a read transaction at the first read of an event turn and lets go of it by a timer of 0 ms. */
+function watchReading(): { readonly note: () => void; readonly since: () => number | undefined } {
+  let since: number | undefined;
+  return {
+    note: () => {
+      if (since !== undefined) return;
+      since = performance.now();
+      setTimeout(() => {
+        since = undefined;
+      }, 0);
+    },
+    since: () => since,
   };
 }
 
