@@ -92,7 +92,7 @@ async function serve(
     plan,
     onAdminPassword: printAdminPassword,
     onStuck: () => {
-      log("error", "the control thread died in the middle of a transaction; the process ends, to be started again");
+      log("error", "the control thread does not end and holds the store; the process ends, to be started again");
       void flush().then(() => process.exit(1));
     },
   });

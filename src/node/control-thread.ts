@@ -14,10 +14,11 @@ import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import { apiAddress, type ControlPlane, openControlPlane, ZoneFilesRefused } from "./control-plane.ts";
 import type { NodeKeys } from "./keys.ts";
-import { SERVED_ZONES_NAMED } from "./limits.ts";
+import { LIFE_SIGN_MS, SERVED_ZONES_NAMED } from "./limits.ts";
 import { type Component, createManagementServer, createProbe } from "./management.ts";
+import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
-import type { NodeStatus } from "./status.ts";
+import { giveLifeSign, type NodeStatus } from "./status.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
 /** `workerData` of the control thread. */
@@ -65,6 +66,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   const probe = createProbe(data.status, metrics, () => componentsOf(plane));
   const server = createManagementServer(probe);
   const closing = new AsyncDisposableStack();
+  closing.use(giveLifeSigns(data.status));
   closing.defer(() => {
     server.close();
     server.closeAllConnections();
@@ -84,6 +86,29 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
     return say(refusal);
   }
   serveCommands(port, plane, closing, log);
+  guardThread(closing, log);
+}
+
+/**
+ * A thread that cannot go on closes what it has open and makes way for another: whoever tears it down in the middle of a
+ * transaction may take the process with it.
+ */
+function guardThread(closing: AsyncDisposableStack, log: Log): void {
+  let isDying = false;
+  const makeWay = (reason: string) => {
+    if (isDying || closing.disposed) return;
+    isDying = true;
+    log("error", `the control thread makes way for another: ${reason}`);
+    void closing.disposeAsync().finally(() => process.exit(1));
+  };
+  process.on("uncaughtException", (error) => makeWay(errorText(error)));
+  closing.use(watchHeap(() => makeWay("its memory is nearly full")));
+}
+
+function giveLifeSigns(status: NodeStatus): Disposable {
+  giveLifeSign(status);
+  const timer = setInterval(() => giveLifeSign(status), LIFE_SIGN_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 function serveCommands(port: MessagePort, { api }: ControlPlane, closing: AsyncDisposableStack, log: Log): void {

@@ -12,11 +12,23 @@ export const HEALTHY_AFTER_MS = 30_000;
 /** Pause before the second replacement; it doubles with every further one up to the longest. */
 export const FIRST_PAUSE_MS = 100;
 export const LONGEST_PAUSE_MS = 10_000;
-/** A thread that has failed ends at once; one that has not by then never will. */
+/** How often a thread gives a sign of life, and how often the supervisor looks for it. */
+export const LIFE_SIGN_MS = 500;
+export const LIFE_CHECK_MS = 1_000;
+/** The control thread may be busy for a moment: collecting a large heap, opening a large store. */
+export const LIFELESS_AFTER_MS = 20_000;
+/** A thread that is ended ends at once; one that has not by then never will. */
 export const STUCK_AFTER_MS = 5_000;
 
-/** Heap that has to be left for a transaction of the store to begin; see memory-guard.ts. */
-export const WRITE_HEAP_RESERVE_MB = 32;
+/** How often the control thread looks at its heap; see memory-guard.ts. */
+export const HEAP_CHECK_MS = 100;
+/** Used share of the heap beyond which garbage is collected to see what of it lives, and how often at most. */
+export const HEAP_SUSPECT_SHARE = 0.75;
+export const HEAP_COLLECT_MS = 2_000;
+/** Living share of the heap beyond which the thread makes way for another. */
+export const HEAP_FULL_SHARE = 0.7;
+/** Used share beyond which no transaction begins. */
+export const HEAP_WRITES_SHARE = 0.9;
 
 /** The management listener serves a few small answers to a few known clients. */
 export const MANAGEMENT_CONNECTIONS = 64;

@@ -20,9 +20,17 @@ import type { ControlCommand, ControlData, ControlMessage, ServedZones } from ".
 import { renewCookieSecrets } from "./cookie-secret.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { type NodeKeys, nodeKeys } from "./keys.ts";
-import { CONTROL_HEAP_MB, LISTENER_HEAP_MB, STOP_DEADLINE_MS } from "./limits.ts";
+import { CONTROL_HEAP_MB, LIFELESS_AFTER_MS, LISTENER_HEAP_MB, STOP_DEADLINE_MS } from "./limits.ts";
 import { nodeIdOf } from "./node-id.ts";
-import { countRestart, createNodeStatus, type NodeStatus, setRunning, setStopping } from "./status.ts";
+import {
+  countRestart,
+  createNodeStatus,
+  giveLifeSign,
+  lifeSignAgeMs,
+  type NodeStatus,
+  setRunning,
+  setStopping,
+} from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 
 /** The modules that the threads run, and the heap that `control` gets. A test puts threads with faults in their place. */
@@ -166,7 +174,9 @@ function startControl(frame: Frame): Promise<RunningControl> {
       name: "control",
       entry: frame.plan.control,
       log,
+      isAlive: () => lifeSignAgeMs(status) < LIFELESS_AFTER_MS,
       workerOptions: () => {
+        giveLifeSign(status);
         const workerData: ControlData = {
           shared,
           status,

@@ -1,6 +1,6 @@
 /**
  * What the supervisor and `control` tell each other without a message: which threads run and how often each was
- * replaced. The supervisor writes.
+ * replaced. The supervisor writes them, but for the sign of life.
  */
 export type NodeStatus = {
   readonly words: SharedArrayBuffer;
@@ -9,7 +9,9 @@ export type NodeStatus = {
 };
 
 const STOPPING = 0;
-const THREADS_AT = 1;
+/** Seconds of the monotonic clock. Writer: `control`, and the supervisor when it starts one. */
+const LIFE_SIGN = 1;
+const THREADS_AT = 2;
 const THREAD_WORDS = 2;
 const RUNNING = 0;
 const RESTARTS = 1;
@@ -38,6 +40,21 @@ export function setStopping(status: NodeStatus): void {
 
 export function isStopping(status: NodeStatus): boolean {
   return load(status, STOPPING) !== 0;
+}
+
+/** Gives a sign of life; both threads read the one clock of the machine. */
+export function giveLifeSign(status: NodeStatus): void {
+  store(status, LIFE_SIGN, secondsNow());
+}
+
+/** How long ago the last one was, milliseconds. */
+export function lifeSignAgeMs(status: NodeStatus): number {
+  return (secondsNow() - load(status, LIFE_SIGN)) * 1000;
+}
+
+/** `performance.now` begins anew in every thread, this clock does not. */
+function secondsNow(): number {
+  return Number((process.hrtime.bigint() / 1_000_000_000n) % 2_147_483_647n);
 }
 
 export function setRunning(status: NodeStatus, thread: string, running: boolean): void {

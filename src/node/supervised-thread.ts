@@ -1,6 +1,6 @@
 import { Worker, type WorkerOptions } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
-import { FIRST_PAUSE_MS, HEALTHY_AFTER_MS, LONGEST_PAUSE_MS, STUCK_AFTER_MS } from "./limits.ts";
+import { FIRST_PAUSE_MS, HEALTHY_AFTER_MS, LIFE_CHECK_MS, LONGEST_PAUSE_MS, STUCK_AFTER_MS } from "./limits.ts";
 
 export type SupervisedOptions<Message> = {
   readonly name: string;
@@ -10,7 +10,9 @@ export type SupervisedOptions<Message> = {
   readonly onMessage: (message: Message) => void;
   /** The thread has ended unasked; nothing of it runs any more. */
   readonly onDeath: () => void;
-  /** The thread has failed and yet does not end: native code of it waits for what will never come. */
+  /** Asked every second; a thread that is not alive any more is ended and replaced. */
+  readonly isAlive?: () => boolean;
+  /** The thread does not end: native code of it waits for what will never come. */
   readonly onStuck?: () => void;
   readonly log: Log;
 };
@@ -28,13 +30,30 @@ export function replacementPauseMs(deathsInARow: number): number {
   return deathsInARow <= 1 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (deathsInARow - 2));
 }
 
+/** Ends the thread when it is not alive any more, and says so when even that does not help. */
+function watchThread<Message>(worker: Worker, { name, log, isAlive, onStuck }: SupervisedOptions<Message>): Disposable {
+  let stuck: NodeJS.Timeout | undefined;
+  const look = () => {
+    if (stuck !== undefined || isAlive === undefined || isAlive()) return;
+    log("error", `thread ${name} gives no sign of life and is ended`);
+    stuck = setTimeout(() => onStuck?.(), STUCK_AFTER_MS);
+    void worker.terminate();
+  };
+  const timer = isAlive === undefined ? undefined : setInterval(look, LIFE_CHECK_MS);
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(timer);
+      clearTimeout(stuck);
+    },
+  };
+}
+
 /** Starts a thread and starts it again whenever it dies. */
 export function superviseThread<Message, Command>(options: SupervisedOptions<Message>): SupervisedThread<Command> {
   const { name, log } = options;
   let isEnding = false;
   let deathsInARow = 0;
   let timer: NodeJS.Timeout | undefined;
-  let stuck: NodeJS.Timeout | undefined;
   let worker: Worker | undefined;
   let onEnd = () => {};
 
@@ -45,13 +64,13 @@ export function superviseThread<Message, Command>(options: SupervisedOptions<Mes
     worker = current;
     current.on("message", options.onMessage);
     current.on("error", (error: Error) => {
-      if (options.onStuck !== undefined) stuck = setTimeout(options.onStuck, STUCK_AFTER_MS);
       log("error", `thread ${name} failed: ${error.message}`, {
         code: "code" in error ? String(error.code) : undefined,
       });
     });
+    const watch = watchThread(current, options);
     current.on("exit", (exitCode) => {
-      clearTimeout(stuck);
+      watch[Symbol.dispose]();
       worker = undefined;
       if (isEnding) return onEnd();
       options.onDeath();

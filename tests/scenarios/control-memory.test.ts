@@ -6,58 +6,70 @@ import { after, test } from "node:test";
 import { openUdpClient } from "../support/dns-client.ts";
 import { encodeQuery } from "../support/dns-message.ts";
 import { waitFor } from "../support/wait.ts";
-import { signIn } from "./api-client.ts";
+import { type ApiClient, signIn } from "./api-client.ts";
 import { dig } from "./dig.ts";
-import { FAULTY_MAIN, startNode } from "./running-node.ts";
+import { FAULTY_MAIN, type ScenarioNode, startNode } from "./running-node.ts";
 
 const directory = await mkdtemp(join(tmpdir(), "signpost-memory-"));
 after(() => rm(directory, { recursive: true }));
 
-test("DNS answers on while the control thread runs out of memory; its replacement has all that was acknowledged", async () => {
+/** Asks and writes until it is ended; counts what was lost. */
+function startLoad(node: ScenarioNode, client: ApiClient, zoneId: string, isReady: () => Promise<boolean>) {
+  const asked = { all: 0, unanswered: 0 };
+  const acknowledged: string[] = [];
+  let isLoading = true;
+  const queries = (async () => {
+    const [endpoint] = node.dns;
+    assert.ok(endpoint);
+    const udp = await openUdpClient(endpoint);
+    const query = encodeQuery({ name: "www.example.test", type: 1 });
+    for (; isLoading; asked.all++) if ((await udp.ask(query)) === undefined) asked.unanswered += 1;
+    udp.close();
+  })();
+  const writers = Array.from({ length: 4 }, async (_, writer) => {
+    for (let index = 0; isLoading; index++) {
+      const name = `w${writer}-${index}`;
+      const record = { name, type: "A", values: [{ value: "192.0.2.9" }] };
+      // The API goes with the thread; what it did not acknowledge may be there or not.
+      const answer = await client.ask("POST", `/zones/${zoneId}/records`, record).catch(() => undefined);
+      if (answer?.status === 200) acknowledged.push(name);
+      else await waitFor("the API is back", 20_000, async () => !isLoading || (await isReady()));
+    }
+  });
+  const end = async () => {
+    isLoading = false;
+    await Promise.all([queries, ...writers]);
+  };
+  return { asked, acknowledged, end, [Symbol.asyncDispose]: end };
+}
+
+test("a control thread whose memory fills up under writes ends in order, and its replacement has all that was acknowledged", async () => {
   const fault = join(directory, "fault");
   await using node = await startNode({ main: FAULTY_MAIN, env: { FAULT_FILE: fault } });
   const [endpoint] = node.dns;
   assert.ok(endpoint);
   await using client = await signIn(node.api);
   const [zone] = (await client.ask("GET", "/zones")).body.items;
-  const create = (name: string) =>
-    client.ask("POST", `/zones/${zone.id}/records`, { name, type: "A", values: [{ value: "192.0.2.9" }] });
-
-  const udp = await openUdpClient(endpoint);
-  const query = encodeQuery({ name: "www.example.test", type: 1 });
-  const asked = { all: 0, unanswered: 0 };
-  let isLoading = true;
-  const load = (async () => {
-    for (; isLoading; asked.all++) if ((await udp.ask(query)) === undefined) asked.unanswered += 1;
-  })();
-  const acknowledged: string[] = [];
-  const writers = Array.from({ length: 4 }, async (_, writer) => {
-    for (let index = 0; isLoading; index++) {
-      const name = `w${writer}-${index}`;
-      // The API goes with the thread; what it did not acknowledge may be there or not.
-      const answer = await create(name).catch(() => undefined);
-      if (answer?.status === 200) acknowledged.push(name);
-      else await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  });
+  const isReady = async () => (await node.get("/readyz").catch(() => undefined))?.status === 200;
+  await using load = startLoad(node, client, zone.id, isReady);
+  const { acknowledged, asked } = load;
   await waitFor("some writes", 10_000, () => acknowledged.length > 50);
-  await writeFile(fault, "");
+  await writeFile(fault, "slowly");
   process.kill(node.child.pid, "SIGHUP");
-  await waitFor("the death is reported", 20_000, () =>
-    node.messages().some((message) => message === "thread control ended and is replaced"),
-  );
-  await waitFor("the replacement serves", 20_000, async () => {
-    const response = await node.get("/readyz").catch(() => undefined);
-    return response?.status === 200;
+  await waitFor("the death is reported", 20_000, () => {
+    if (node.child.status() !== undefined) throw new Error(`the process ended\n${node.child.output()}`);
+    return node.messages().some((message) => message === "thread control ended and is replaced");
   });
+  await waitFor("the replacement serves", 20_000, isReady);
+  assert.ok(node.messages().includes("the control thread makes way for another: its memory is nearly full"));
   const before = acknowledged.length;
   await waitFor("writes go on", 10_000, () => acknowledged.length > before + 20);
-  isLoading = false;
-  await Promise.all([load, ...writers]);
-  udp.close();
+  await load.end();
   assert.equal(asked.unanswered, 0);
   assert.ok(asked.all > 0);
-  for (const name of acknowledged) assert.equal(await dig(endpoint, `${name}.example.test`, "A"), "192.0.2.9", name);
+  const step = Math.ceil(acknowledged.length / 50);
+  for (const name of acknowledged.filter((_, index) => index % step === 0))
+    assert.equal(await dig(endpoint, `${name}.example.test`, "A"), "192.0.2.9", name);
   const stored = (await client.ask("GET", `/zones/${zone.id}/records?type=A`)).body.items;
   const names = new Set(stored.map(({ name }: { name: string }) => name));
   assert.deepEqual(
@@ -65,4 +77,24 @@ test("DNS answers on while the control thread runs out of memory; its replacemen
     [],
   );
   assert.match(await (await node.get("/metrics")).text(), /^svc_thread_restarts_total\{thread="control"\} 1$/m);
+});
+
+test("a control thread that dies of its memory in one go, with nothing being written, is replaced", async () => {
+  const fault = join(directory, "fault-at-once");
+  await using node = await startNode({ main: FAULTY_MAIN, env: { FAULT_FILE: fault } });
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  await using client = await signIn(node.api);
+  await writeFile(fault, "at once");
+  process.kill(node.child.pid, "SIGHUP");
+  await waitFor("the death is reported", 20_000, () => {
+    const messages = node.messages();
+    return messages.some((message) => message.startsWith("thread control failed: Worker terminated"));
+  });
+  assert.equal((await dig(endpoint, "www.example.test", "A")).split("\n").length, 2);
+  await waitFor("the replacement serves", 20_000, async () => {
+    return (await node.get("/readyz").catch(() => undefined))?.status === 200;
+  });
+  assert.equal((await client.ask("POST", "/zones", { name: "after.test." })).status, 200);
+  assert.match(await dig(endpoint, "after.test", "SOA"), /^ns1\.after\.test\. /);
 });

@@ -6,5 +6,5 @@ await runCommand(process.argv.slice(2), process.env, {
   ...THREAD_PLAN,
   batch: new URL("./answer-entry.ts", import.meta.url),
   control: new URL("./control-entry.ts", import.meta.url),
-  controlHeapMb: 64,
+  controlHeapMb: 128,
 });
