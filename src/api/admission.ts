@@ -75,11 +75,16 @@ function requireRole(actor: Actor, least: Role): void {
 
 /** A confined token writes to its zones only; what lies outside any zone it does not write at all. */
 function requireZones(context: CommandContext, actor: Actor, row: Route, params: unknown): void {
-  if (actor.zoneIds === undefined || !isMutating(row) || row.access === "public" || row.confinedTo === "body") return;
+  if (actor.zoneIds === undefined || !isMutating(row) || row.access === "public") return;
   const { store } = context;
-  // An id that is none is the business of `find`: it cannot be written to.
-  const touched = (row.confinedTo?.(params) ?? []).map((id) => store.byId("zone", id)?.body.id ?? id);
   const hasZone = actor.zoneIds.some((id) => store.byId("zone", id) !== undefined);
-  if (row.confinedTo !== undefined && hasZone && touched.every((id) => mayWriteZone(store, actor, id))) return;
+  if (hasZone && mayTouch(context, actor, row, params)) return;
   throw new Refusal("zone_not_permitted", "the token is confined to other zones");
+}
+
+function mayTouch({ store }: CommandContext, actor: Actor, { confinedTo }: Route, params: unknown): boolean {
+  if (confinedTo === undefined || confinedTo === "body") return confinedTo === "body";
+  // An id that is none is the business of `find`: it cannot be written to.
+  const touched = confinedTo(params).map((id) => store.byId("zone", id)?.body.id ?? id);
+  return touched.every((id) => mayWriteZone(store, actor, id));
 }

@@ -37,6 +37,7 @@ function readRoutes({ store }: CommandContext): readonly Route[] {
       summary: "Get an override",
       tag: TAG,
       access: "readonly",
+      find: ({ id }) => void requireById(store, "override", id),
       params: ID_PARAMS,
       response: OverrideView,
       handle: ({ params, caller }) => {

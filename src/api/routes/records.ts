@@ -57,6 +57,7 @@ function readRoutes({ store }: CommandContext): readonly Route[] {
       summary: "List the records of a zone",
       tag: TAG,
       access: "readonly",
+      find: ({ zoneId }) => void requireById(store, "zone", zoneId),
       params: ZONE_PARAMS,
       query: RECORD_QUERY,
       response: listOf(RecordView),
@@ -72,6 +73,7 @@ function readRoutes({ store }: CommandContext): readonly Route[] {
       summary: "Get a record",
       tag: TAG,
       access: "readonly",
+      find: ({ id }) => void requireRecord(store, id),
       params: ID_PARAMS,
       response: RecordView,
       handle: ({ params, caller }) => {

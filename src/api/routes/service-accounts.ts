@@ -53,6 +53,7 @@ function readRoutes({ context: { store } }: SignIn): readonly Route[] {
       method: "GET",
       path: "/service-accounts/:id",
       summary: "Get a service account",
+      find: ({ id }) => void requireById(store, KIND, id),
       params: ID_PARAMS,
       response: ServiceAccountView,
       handle: ({ params, caller }) => {

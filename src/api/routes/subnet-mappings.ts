@@ -61,6 +61,7 @@ export function subnetMappingRoutes(context: CommandContext): readonly Route[] {
       summary: "Get a subnet mapping",
       tag: TAG,
       access: "readonly",
+      find,
       params: ID_PARAMS,
       response: SubnetMappingView,
       handle: ({ params, caller }) => {

@@ -55,6 +55,7 @@ export function tsigKeyRoutes(context: CommandContext): readonly Route[] {
       summary: "Get a TSIG key, without its secret",
       tag: TAG,
       access: "readonly",
+      find,
       params: NAME_PARAMS,
       response: TsigKeyView,
       handle: ({ params, caller }) => {

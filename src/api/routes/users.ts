@@ -43,6 +43,7 @@ export function userRoutes(signIn: SignIn): readonly Route[] {
       method: "GET",
       path: "/users/:id",
       summary: "Get a user",
+      find,
       params: ID_PARAMS,
       response: UserView,
       handle: ({ params, caller }) => {

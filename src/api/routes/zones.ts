@@ -59,6 +59,7 @@ function readRoutes({ store }: CommandContext): readonly Route[] {
       summary: "Get a zone",
       tag: TAG,
       access: "readonly",
+      find: ({ id }) => void requireById(store, "zone", id),
       params: ID_PARAMS,
       response: ZoneView,
       handle: ({ params, caller }) => {
