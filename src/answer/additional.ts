@@ -3,7 +3,7 @@
  */
 import { RRTYPE } from "../dns/codes.ts";
 import { LOWER } from "../dns/name.ts";
-import { NODE, POINTER, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { NODE, POINTER, pointerCount, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { findNode, type ImageView, sameBytes, segmentAt } from "../image/view.ts";
@@ -49,7 +49,7 @@ function putTargets(
   const apexLabel = lookup.apexLabel;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  const pointers = pointerCount(view.words[rrset * UNIT_WORDS + RRSET.TYPE]!);
   const into = targetOffset(view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff);
   let pointer = 0;
   let complete = true;

@@ -9,7 +9,7 @@ import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
 import { FOUND, findZone, lookUpName } from "./lookup.ts";
-import { firstSuffix, PUT, putRRset, recordCount } from "./records.ts";
+import { firstSuffix, PUT, putRRset, putWithTail, recordCount } from "./records.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
@@ -112,6 +112,7 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
 function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: number): Step {
   const { view, lookup, query } = state;
   const exact = hops === 0 && lookup.found === FOUND.NODE;
+  if (exact && putWithTail(view, query, rrset)) return STEP.ANSWERED;
   const at = query.at;
   const put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, exact);
   if (put === PUT.NO_ROOM) return truncate(state);

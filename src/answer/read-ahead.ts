@@ -4,7 +4,7 @@
  * hundred nanoseconds, asked for together they arrive together.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { mixHash, NODE, POINTER, RRSET, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
+import { mixHash, NODE, POINTER, pointerCount, RRSET, TAIL, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
 import { hashAsterisk } from "../image/name-key.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
@@ -138,7 +138,10 @@ function noteTargets(ahead: ReadAhead, view: ImageView, type: number, at: number
     rrset = words[rrset + RRSET.NEXT]! * UNIT_WORDS;
   }
   if (rrset === 0 || rrset >= words.length) return;
-  const pointers = words[rrset + RRSET.TYPE]! >>> 16;
+  const typeWord = words[rrset + RRSET.TYPE]!;
+  // Their addresses stand behind it.
+  if ((typeWord & TAIL.FLAG) !== 0) return;
+  const pointers = pointerCount(typeWord);
   const entries = rrset * 4 + RRSET.WIRE_BYTE + (words[rrset + RRSET.SIZE]! >>> 16);
   for (let index = 0; index < pointers && ahead.slotCount < SLOTS_MAX; index++) {
     want(ahead, view, pointedHash(data, entries + index * POINTER.BYTES));

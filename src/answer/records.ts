@@ -1,6 +1,6 @@
 /** Puts RRsets of the image into the answer. */
 import { RRTYPE } from "../dns/codes.ts";
-import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
+import { POINTER, pointerCount, RRSET, TAIL, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { copyBytes, type ImageView, refreshView } from "../image/view.ts";
 import type { Query } from "./query.ts";
@@ -26,7 +26,7 @@ export function recordCount(view: ImageView, rrset: number): number {
 
 /** The label of a name that the pointer in an RRset's first record means, with the zone's apex at `apexLabel`. */
 export function firstSuffix(view: ImageView, rrset: number, apexLabel: number): number {
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  const pointers = pointerCount(view.words[rrset * UNIT_WORDS + RRSET.TYPE]!);
   return pointers === 0 ? apexLabel : apexLabel - pointerDepth(view, rrset, 0);
 }
 
@@ -71,7 +71,7 @@ function pointNames(
   name: Spelled,
   apexLabel: number,
 ): boolean {
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  const pointers = pointerCount(view.words[rrset * UNIT_WORDS + RRSET.TYPE]!);
   let entry = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + query.at - to;
   for (let index = 0; index < pointers; index++, entry += POINTER.BYTES) {
     const suffix = offsetOf(name, apexLabel - view.bytes[entry + POINTER.DEPTH]!);
@@ -99,6 +99,30 @@ function copyRRset(view: ImageView, query: Query, rrset: number): boolean {
   return true;
 }
 
+/**
+ * Appends an RRset with its tail, answers and additional section both, to the answer for its own name. Returns false where
+ * it has no tail, or not all of it fits; nothing was written then.
+ */
+export function putWithTail(view: ImageView, query: Query, rrset: number): boolean {
+  const { words, data } = view;
+  const typeWord = words[rrset * UNIT_WORDS + RRSET.TYPE]!;
+  if ((typeWord & TAIL.FLAG) === 0) return false;
+  const size = words[rrset * UNIT_WORDS + RRSET.SIZE]!;
+  const length = size >>> 16;
+  const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
+  const tailAt = from + length + pointerCount(typeWord) * POINTER.BYTES;
+  const tail = data.getInt32(tailAt);
+  const to = query.at;
+  const end = to + length + (tail >>> 16);
+  if (end > query.limit) return false;
+  copyBytes(query.data, to, data, from, length);
+  if (tail !== 0) copyBytes(query.data, to + length, data, tailAt + TAIL.HEADER_BYTES, tail >>> 16);
+  query.at = end;
+  query.answers += size & 0xffff;
+  query.additionals += tail & 0xffff;
+  return true;
+}
+
 function pointOwners(data: DataView, from: number, end: number, owner: number): void {
   for (let at = from; at < end; at += 12 + data.getUint16(at + 10)) data.setUint16(at, 0xc000 | owner);
 }
@@ -115,7 +139,7 @@ function putExpanded(
   const { bytes } = view;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   const length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  const pointers = pointerCount(view.words[rrset * UNIT_WORDS + RRSET.TYPE]!);
   if (query.at + expandedLength(view, rrset, key, ownerLabel, apexLabel) > query.limit) return false;
   let pointer = 0;
   let at = 0;
@@ -140,7 +164,7 @@ function putExpanded(
 
 /** Bytes of the RRset with every name written out. */
 function expandedLength(view: ImageView, rrset: number, key: NameKey, ownerLabel: number, apexLabel: number): number {
-  const pointers = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! >>> 16;
+  const pointers = pointerCount(view.words[rrset * UNIT_WORDS + RRSET.TYPE]!);
   let length = view.words[rrset * UNIT_WORDS + RRSET.SIZE]! >>> 16;
   length += recordCount(view, rrset) * (suffixLength(key, ownerLabel) - 2);
   for (let index = 0; index < pointers; index++) {

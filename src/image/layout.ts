@@ -53,12 +53,13 @@ export const ZONE = {
  * A static RRset: the RRs as they go on the wire, each owner a pointer to the question (0xC00C). A rdata name in the zone
  * ends with a pointer to the longest suffix that it has in common with the owner (in types that RFC 3597 section 4 lets
  * compress), set for a question that is the owner itself. Behind the RRs stands an entry for each such pointer: what it
- * takes to set it for another question, and to find the name.
+ * takes to set it for another question, and to find the name. Behind those may stand a tail: the additional section of the
+ * answer to a question for the owner, ready to be copied behind the RRs.
  */
 export const RRSET = {
   /** (live) Next RRset of the node. */
   NEXT: 0,
-  /** Bits 0 to 15: type; from bit 16 on: number of pointers. */
+  /** Bits 0 to 15: type; bits 16 to 27: number of pointers; bit 31: it has a tail, and so the word is negative. */
   TYPE: 1,
   /** Bits 0 to 15: number of RRs; bits 16 to 31: bytes of all RRs. */
   SIZE: 2,
@@ -71,6 +72,9 @@ export const RRSET = {
  * apex (u8); the mixed hash of the whole name (Int32, big-endian), which leads to its node.
  */
 export const POINTER = { OFFSET: 0, DEPTH: 2, HASH: 3, BYTES: 7 } as const;
+
+/** The tail, in bytes: its length without this header (u16, big-endian), its number of RRs (u16, big-endian), its RRs. */
+export const TAIL = { HEADER_BYTES: 4, FLAG: 1 << 31 } as const;
 
 /** The most bytes that the RRs of one RRset take: what a message of 65,535 bytes leaves beside question and OPT. */
 export const MAX_RRSET_BYTES = 65_000;
@@ -87,9 +91,14 @@ export function nodeUnits(length: number): number {
   return (NODE.NAME_BYTE + length + UNIT_BYTES - 1) >>> 4;
 }
 
-/** Units of an RRset block of `bytes` wire bytes and `pointers` pointers. */
-export function rrsetUnits(bytes: number, pointers: number): number {
-  return (RRSET.WIRE_BYTE + bytes + pointers * POINTER.BYTES + UNIT_BYTES - 1) >>> 4;
+/** Units of an RRset block of `bytes` wire bytes, `pointers` pointers and `tail` bytes of tail with its header. */
+export function rrsetUnits(bytes: number, pointers: number, tail: number): number {
+  return (RRSET.WIRE_BYTE + bytes + pointers * POINTER.BYTES + tail + UNIT_BYTES - 1) >>> 4;
+}
+
+/** Number of pointers, from the word RRSET.TYPE. */
+export function pointerCount(typeWord: number): number {
+  return (typeWord >>> 16) & MAX_RRSET_POINTERS;
 }
 
 export const ZONE_UNITS = (ZONE.WORDS * 4 + UNIT_BYTES - 1) >>> 4;

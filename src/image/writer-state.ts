@@ -1,6 +1,6 @@
 /** What the writer of an image knows besides the image itself. It is private to its thread and worked out anew by a successor. */
 import type { Arena } from "./arena.ts";
-import { RRSET, rrsetUnits, UNIT_WORDS } from "./layout.ts";
+import { POINTER, pointerCount, RRSET, rrsetUnits, TAIL, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import type { Retired } from "./reclaim.ts";
 import { CONTROL } from "./shared.ts";
 import type { ImageView } from "./view.ts";
@@ -43,5 +43,10 @@ export function showZones({ zonesByDepth, view }: ImageWriter): void {
 /** Units of an RRset's block. */
 export function unitsOfRRset(view: ImageView, rrset: number): number {
   const at = rrset * UNIT_WORDS;
-  return rrsetUnits(view.words[at + RRSET.SIZE]! >>> 16, view.words[at + RRSET.TYPE]! >>> 16);
+  const typeWord = view.words[at + RRSET.TYPE]!;
+  const pointers = pointerCount(typeWord);
+  const length = view.words[at + RRSET.SIZE]! >>> 16;
+  if ((typeWord & TAIL.FLAG) === 0) return rrsetUnits(length, pointers, 0);
+  const tail = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + length + pointers * POINTER.BYTES;
+  return rrsetUnits(length, pointers, TAIL.HEADER_BYTES + view.data.getUint16(tail));
 }

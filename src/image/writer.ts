@@ -12,6 +12,7 @@ import {
   RRSET,
   rrsetUnits,
   SEGMENT_SLOTS,
+  TAIL,
   UNIT_BYTES,
   UNIT_WORDS,
   ZONE,
@@ -36,9 +37,20 @@ export type ZoneHandle = {
   readonly labels: number;
   readonly length: number;
   active: boolean;
+  /** Whose answers hold addresses of which names: the publisher's, see publish/tail.ts. */
+  readonly pointing: Pointing;
   /** The apex has no NS records of its own: those it answers with are made of the SOA, and change with it. */
   nsIsFromSoa: boolean;
 };
+
+/** RRsets of a zone that point to names in it. An RRset is told by its node and type, a name by its mixed hash. */
+export type Pointing = {
+  readonly names: Map<number, readonly number[]>;
+  readonly rrsets: Map<number, number[]>;
+};
+
+/** The additional section of an answer, ready to be copied; `length` is -1 for none. */
+export type RRsetTail = { readonly bytes: Uint8Array; length: number; count: number };
 
 /** An RRset made for the image: its RRs in wire form and where they hold pointers to the apex; see layout.ts. */
 export type RRsetWire = {
@@ -50,6 +62,7 @@ export type RRsetWire = {
   /** Entries as POINTER in layout.ts has them. */
   readonly pointers: Uint8Array;
   readonly pointerCount: number;
+  readonly tail?: Readonly<RRsetTail>;
 };
 
 /**
@@ -85,7 +98,16 @@ export function createZone(writer: ImageWriter, key: NameKey): ZoneHandle {
   words[at + ZONE.CUTS] = 0;
   words[at + ZONE.APEX] = apex;
   words[at + ZONE.NEGATIVE_SOA] = 0;
-  return { incarnation, body, apex, labels: key.labels, length: key.length, active: false, nsIsFromSoa: false };
+  return {
+    incarnation,
+    body,
+    apex,
+    labels: key.labels,
+    length: key.length,
+    active: false,
+    pointing: { names: new Map(), rrsets: new Map() },
+    nsIsFromSoa: false,
+  };
 }
 
 /** Lets a zone answer, in place of its former incarnation if it had one: one store. */
@@ -342,17 +364,23 @@ export function setNegativeSoa(writer: ImageWriter, zone: ZoneHandle, made: RRse
 }
 
 function writeRRset(writer: ImageWriter, made: RRsetWire): number {
-  const rrset = allocate(writer.arena, rrsetUnits(made.length, made.pointerCount));
+  const tail = made.tail !== undefined && made.tail.length >= 0 ? made.tail : undefined;
+  const tailBytes = tail === undefined ? 0 : TAIL.HEADER_BYTES + tail.length;
+  const rrset = allocate(writer.arena, rrsetUnits(made.length, made.pointerCount, tailBytes));
   const { words, bytes } = writer.view;
   const at = rrset * UNIT_WORDS;
   words[at + RRSET.NEXT] = 0;
-  words[at + RRSET.TYPE] = made.type | (made.pointerCount << 16);
+  words[at + RRSET.TYPE] = made.type | (made.pointerCount << 16) | (tail === undefined ? 0 : TAIL.FLAG);
   words[at + RRSET.SIZE] = made.count | (made.length << 16);
   words[at + RRSET.TTL] = made.ttl;
   let to = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   for (let index = 0; index < made.length; index++) bytes[to++] = made.wire[index]!;
   const entries = made.pointerCount * POINTER.BYTES;
   for (let index = 0; index < entries; index++) bytes[to++] = made.pointers[index]!;
+  if (tail !== undefined) {
+    writer.view.data.setInt32(to, (tail.length << 16) | tail.count);
+    bytes.set(tail.bytes.subarray(0, tail.length), to + TAIL.HEADER_BYTES);
+  }
   return rrset;
 }
 

@@ -1,8 +1,22 @@
 /** Makes the wire form of an RRset as the image holds it: see RRSET in image/layout.ts. */
 import { RRTYPE } from "../dns/codes.ts";
 import { LOWER } from "../dns/name.ts";
-import { MAX_RRSET_BYTES, MAX_RRSET_POINTERS, mixHash, POINTER } from "../image/layout.ts";
+import {
+  MAX_RRSET_BYTES,
+  MAX_RRSET_POINTERS,
+  mixHash,
+  POINTER,
+  pointerCount,
+  RRSET,
+  UNIT_BYTES,
+  UNIT_WORDS,
+} from "../image/layout.ts";
 import { createNameKey, isAsterisk, type NameKey, readNameKey } from "../image/name-key.ts";
+import type { ImageView } from "../image/view.ts";
+import type { RRsetTail } from "../image/writer.ts";
+
+/** The most bytes of a tail. Where it is longer, the answer is put together when it is asked for. */
+export const TAIL_BYTES_MAX = 512;
 
 /** An RRset in the making. A publisher has one and fills it again for every RRset. */
 export type RRsetBuffer = {
@@ -13,6 +27,9 @@ export type RRsetBuffer = {
   pointerCount: number;
   readonly wire: Uint8Array;
   readonly pointers: Uint8Array;
+  readonly tail: RRsetTail;
+  /** Whose RRset it is, where that is not told from outside. */
+  readonly owner: NameKey;
   /** A name of rdata in hand. */
   readonly target: NameKey;
   /** Where RRs with a hash begin; those before `hashed` are in it. */
@@ -30,6 +47,8 @@ export function createRRsetBuffer(): RRsetBuffer {
     // One RR more than fits: a full buffer is noticed before it is written to.
     wire: new Uint8Array(MAX_RRSET_BYTES + 65_535 + 12),
     pointers: new Uint8Array((MAX_RRSET_POINTERS + 2) * POINTER.BYTES),
+    tail: { bytes: new Uint8Array(TAIL_BYTES_MAX), length: -1, count: 0 },
+    owner: createNameKey(),
     target: createNameKey(),
     byHash: new Map(),
     hashed: 0,
@@ -42,8 +61,23 @@ export function startRRset(buffer: RRsetBuffer, type: number, ttl: number): void
   buffer.count = 0;
   buffer.length = 0;
   buffer.pointerCount = 0;
+  buffer.tail.length = -1;
   if (buffer.hashed > 0) buffer.byHash.clear();
   buffer.hashed = 0;
+}
+
+/** Fills the buffer from an RRset of the image, its tail aside. */
+export function loadRRset(buffer: RRsetBuffer, { words, bytes }: ImageView, rrset: number): void {
+  const at = rrset * UNIT_WORDS;
+  const typeWord = words[at + RRSET.TYPE]!;
+  startRRset(buffer, typeWord & 0xffff, words[at + RRSET.TTL]!);
+  buffer.count = words[at + RRSET.SIZE]! & 0xffff;
+  buffer.length = words[at + RRSET.SIZE]! >>> 16;
+  buffer.pointerCount = pointerCount(typeWord);
+  const wire = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
+  buffer.wire.set(bytes.subarray(wire, wire + buffer.length));
+  const entries = wire + buffer.length;
+  buffer.pointers.set(bytes.subarray(entries, entries + buffer.pointerCount * POINTER.BYTES));
 }
 
 export type AddOutcome = "added" | "duplicate" | "full";

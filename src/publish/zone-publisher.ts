@@ -4,7 +4,7 @@
  */
 import { RRTYPE } from "../dns/codes.ts";
 import { LOWER } from "../dns/name.ts";
-import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
+import { RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import {
@@ -12,15 +12,14 @@ import {
   discardZone,
   ensureNode,
   nodeOf,
-  putRRset,
-  removeRRset,
   rrsetOf,
   setNegativeSoa,
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import { addRdata, createRRsetBuffer, type RRsetBuffer, type RRsetOwner, startRRset } from "./rrset-wire.ts";
+import { addRdata, createRRsetBuffer, loadRRset, type RRsetBuffer, type RRsetOwner, startRRset } from "./rrset-wire.ts";
 import { nodeConflict } from "./rules.ts";
+import { placeRRset, takeRRset } from "./tail.ts";
 
 export type Problem = { readonly line: number; readonly column: number; readonly detail: string };
 
@@ -99,7 +98,9 @@ export function addRecord(
     startRRset(buffer, type, ttl);
     publisher.line = line;
     publisher.column = column;
-    loadExisting(publisher, type);
+    // The image may have records of this RRset already.
+    const rrset = rrsetOf(writer, publisher.node, type);
+    if (rrset !== 0) loadRRset(buffer, writer.view, rrset);
   }
   if (buffer.ttl !== ttl) {
     note(publisher.warnings, line, column, `TTL ${ttl} differs from ${buffer.ttl} of the same RRset, which is used`);
@@ -118,29 +119,13 @@ function isOwner(key: NameKey, owner: Uint8Array, length: number): boolean {
   return true;
 }
 
-/** Continues an RRset of which the image has records already. */
-function loadExisting({ writer, node, buffer }: ZonePublisher, type: number): void {
-  const rrset = rrsetOf(writer, node, type);
-  if (rrset === 0) return;
-  const { words, bytes } = writer.view;
-  const at = rrset * UNIT_WORDS;
-  buffer.ttl = words[at + RRSET.TTL]!;
-  buffer.count = words[at + RRSET.SIZE]! & 0xffff;
-  buffer.length = words[at + RRSET.SIZE]! >>> 16;
-  buffer.pointerCount = words[at + RRSET.TYPE]! >>> 16;
-  const wire = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  buffer.wire.set(bytes.subarray(wire, wire + buffer.length));
-  const entries = wire + buffer.length;
-  buffer.pointers.set(bytes.subarray(entries, entries + buffer.pointerCount * POINTER.BYTES));
-}
-
 function flush(publisher: ZonePublisher): void {
   const { writer, zone, node, buffer } = publisher;
   if (node === 0 || buffer.count === 0) return;
   const isApex = publisher.owner.labels === zone.labels;
   const conflict = nodeConflict(writer, node, buffer.type, buffer.count, isApex);
   if (conflict !== undefined) addProblem(publisher, publisher.line, publisher.column, conflict);
-  else putRRset(writer, zone, node, buffer, buffer.type === RRTYPE.NS && !isApex);
+  else placeRRset(publisher, publisher.owner, node, buffer.type === RRTYPE.NS && !isApex);
 }
 
 /**
@@ -172,7 +157,7 @@ function completeApex(publisher: ZonePublisher, warnings: Problem[]): number | u
   if (zone.nsIsFromSoa) {
     startRRset(buffer, RRTYPE.NS, ttl);
     addRdata(buffer, rdata, mnameLength, owner);
-    putRRset(writer, zone, zone.apex, buffer, false);
+    placeRRset(publisher, apex, zone.apex, false);
     note(warnings, 1, 1, "the zone has no NS records: its NS is the SOA's primary server");
   }
   warnAboutMname(writer, zone, apex, rdata.subarray(0, mnameLength), warnings);
@@ -249,7 +234,7 @@ export function changeRRset(
   const cut = type === RRTYPE.NS && !isApex;
   if (rdatas.length === 0) {
     if (isApex && type === RRTYPE.SOA) return "a zone keeps its SOA record";
-    removeRRset(writer, zone, key, type, cut);
+    takeRRset(publisher, key, type, cut);
     if (isApex && type === RRTYPE.NS) completeApex(publisher, []);
     return undefined;
   }
@@ -259,7 +244,7 @@ export function changeRRset(
   }
   const conflict = nodeConflict(writer, nodeOf(writer, zone, key), type, buffer.count, isApex);
   if (conflict !== undefined) return conflict;
-  putRRset(writer, zone, ensureNode(writer, zone, key), buffer, cut);
+  placeRRset(publisher, key, ensureNode(writer, zone, key), cut);
   if (isApex && type === RRTYPE.NS) zone.nsIsFromSoa = false;
   if (type === RRTYPE.SOA) completeApex(publisher, []);
   return undefined;
