@@ -174,7 +174,8 @@ function startControl(frame: Frame): Promise<RunningControl> {
       name: "control",
       entry: frame.plan.control,
       log,
-      isAlive: () => lifeSignAgeMs(status) < LIFELESS_AFTER_MS,
+      // The first start may import large files in one go, and the operator is there.
+      isAlive: () => started === undefined || lifeSignAgeMs(status) < LIFELESS_AFTER_MS,
       workerOptions: () => {
         giveLifeSign(status);
         const workerData: ControlData = {

@@ -81,12 +81,16 @@ test("two files of one zone are refused, stored or not", async () => {
   assert.deepEqual((await load(temporary, one, other)).refused, refused);
 });
 
-test("a zone is as large as its file", async () => {
+test("a file may hold more records than an import of the API, within bounds", async () => {
   await using temporary = await temporaryStore();
   const hosts = Array.from({ length: 60_000 }, (_, index) => `h${index} A 192.0.2.1\n`).join("");
   const { imported } = await load(temporary, file("large", zoneText("large.test", 1, hosts)));
   assert.equal(imported[0]?.records, 60_002);
   assert.equal(temporary.store.count("record", "large.test."), 60_002);
+  const many = Array.from({ length: 250_001 }, (_, index) => `h${index} A 192.0.2.1\n`).join("");
+  const [refused = ""] = (await load(temporary, file("larger", zoneText("larger.test", 1, many)))).refused;
+  assert.match(refused, /larger:\d+:\d+: more than 250000 records$/);
+  assert.equal(temporary.store.get("zone", ["larger.test."]), undefined);
 });
 
 test("a file of relative names takes the zone's name from the argument", async () => {

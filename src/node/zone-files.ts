@@ -8,6 +8,7 @@ import type { Caller, CommandContext } from "../commands/run.ts";
 import type { ZonePeers } from "../commands/zones.ts";
 import { nameFromText, nameToText } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
+import { IMPORT_RECORDS_MAX } from "../model/limits.ts";
 import { Refusal } from "../model/refusal.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import { ZONE_FILE_BYTES_MAX } from "./limits.ts";
@@ -101,8 +102,11 @@ function readFile({ store }: CommandContext, { name, file }: ZoneArgument): File
   const zone = zoneNameIn(text, name);
   if (zone !== undefined && store.get("zone", [zone]) !== undefined) return { stored: zone, faults: [] };
   try {
-    const outcome = readZoneFile(file, text, { ...origin, recordsMax: Number.POSITIVE_INFINITY, leavesOut: true });
-    if (outcome.kind === "too-large") throw new Error("a zone file without a limit of records was too large");
+    const outcome = readZoneFile(file, text, { ...origin, recordsMax: IMPORT_RECORDS_MAX, leavesOut: true });
+    if (outcome.kind === "too-large") {
+      const { line, column } = outcome.error;
+      return { faults: [], refused: `${file}:${line}:${column}: more than ${IMPORT_RECORDS_MAX} records` };
+    }
     const { draft } = outcome;
     const faults = draft.parseErrors.map(({ line, column, detail }) => `${file}:${line}:${column}: ${detail}`);
     if (faults.length === 0) return { draft, faults };
