@@ -3,11 +3,12 @@
  * inside a transaction's callback see what it wrote; reads outside see the last commit. No read leaves a cursor open.
  */
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { open, type RootDatabase, type Transaction } from "lmdb";
+import { open, type RootDatabase } from "lmdb";
 import { errorText } from "../base/errors.ts";
 import { Refusal } from "../model/refusal.ts";
 import { makeGroupCommit } from "./group-commit.ts";
+import { type Layers, makeLayers } from "./layers.ts";
+import type { Cell } from "./overlay.ts";
 
 /** Which table a key belongs to; a number is never used again for another table. */
 export const TABLE = {
@@ -72,22 +73,11 @@ export type Database = {
 export const VALUE_BYTES_MAX = 65_536;
 /** Address space, not memory; LMDB's own growth of a map has to wait for readers. */
 const MAP_BYTES = 2 ** 36;
-/** What lmdb takes as the word for taking a transaction back. */
-const ABORT = 4.452694326329068e-106;
-
-/** The longest that a transaction in slices holds the thread at a stretch. */
-const SLICE_MS = 4;
-
-function wordFor(isKept: boolean): number | undefined {
-  return isKept ? undefined : ABORT;
-}
-
-/** lmdb takes no word from a promise, and takes a transaction back only where it rejects. */
-const TAKEN_BACK = new Error("taken back");
-
-function requireKept(isKept: boolean): void {
-  if (!isKept) throw TAKEN_BACK;
-}
+/**
+ * A batch begins when all of it is there: a thread that dies while it hands one over leaves nothing half begun. lmdb's
+ * declarations do not know the option.
+ */
+const WHOLE_BATCHES: object = { batchStartThreshold: Number.MAX_SAFE_INTEGER };
 
 /** Opens or makes the database in `directory`. */
 export function openDatabase(directory: string): Database {
@@ -99,28 +89,24 @@ export function openDatabase(directory: string): Database {
     cache: false,
     // Groups are made here. lmdb's own leave a promise that nobody holds, and where a commit fails that ends the process.
     eventTurnBatching: false,
+    ...WHOLE_BATCHES,
     mapSize: MAP_BYTES,
     noMemInit: false,
   });
   let isClosed = false;
   let failure: string | undefined;
   const hasRoom = roomChecker(directory);
-  const group = makeGroupCommit(async (work) => {
+  const layers = makeLayers(root);
+  const commit = async () => {
     try {
-      await root.childTransaction(() => {
-        const isKept = work();
-        return isKept instanceof Promise ? isKept.then(requireKept) : wordFor(isKept);
-      });
+      await layers.commit();
     } catch (thrown) {
-      if (thrown === TAKEN_BACK) return;
-      const cause = await commitFailure(thrown);
-      if (cause === undefined) throw thrown;
-      failure = cause;
-      throw unwritable(cause);
+      failure = await commitFailure(thrown);
+      throw unwritable(failure);
     }
-  });
+  };
+  const group = makeGroupCommit(layers.beginGroup, commit);
   const reading = watchReading();
-  const slices = makeSlices(root);
   const requireWritable = () => {
     if (isClosed) throw new Error("the store is closed");
     if (failure !== undefined) throw unwritable(failure);
@@ -129,31 +115,25 @@ export function openDatabase(directory: string): Database {
   return {
     get: (table, key) => {
       reading.note();
-      const snapshot = slices.outsideSnapshot();
-      if (snapshot !== undefined) return getFrom(root, snapshot, withTable(table, key));
-      return root.get(withTable(table, key));
+      return layers.get(withTable(table, key));
     },
     range: (table, options) => {
       reading.note();
-      return range(root, table, options, slices.outsideSnapshot());
+      return range(layers, table, options);
     },
-    put: (table, key, value) => {
-      void root.put(withTable(table, key), value);
-    },
-    remove: (table, key) => {
-      void root.remove(withTable(table, key));
-    },
+    put: (table, key, value) => layers.set({ key: withTable(table, key), value }),
+    remove: (table, key) => layers.set({ key: withTable(table, key), value: undefined }),
     run: async (work) => {
       requireWritable();
-      await group.run(work);
+      await group.run(() => layers.runWhole(work));
     },
     runInSlices: async (work) => {
       requireWritable();
-      await group.run(() => slices.run(work()));
+      await group.run(() => layers.runInSlices(work()));
     },
     failure: () => failure,
     readerAgeMs: () => {
-      const since = slices.snapshotSince() ?? reading.since();
+      const since = reading.since();
       return since === undefined ? 0 : performance.now() - since;
     },
     close: async () => {
@@ -181,71 +161,12 @@ function watchReading(): { readonly note: () => void; readonly since: () => numb
   };
 }
 
-type Slices = {
-  /** Makes the steps of the open transaction, a slice a turn of the event loop. */
-  readonly run: (steps: Generator<void, boolean>) => Promise<boolean>;
-  /** For a read from outside of the transaction that is open in slices: what was there before it. */
-  readonly outsideSnapshot: () => Transaction | undefined;
-  /** When that was taken, as performance.now() has it. */
-  readonly snapshotSince: () => number | undefined;
-};
-
 /**
- * lmdb lets every read see the writes of an open transaction, but for ranges that name a snapshot. It is taken when the
- * transaction has begun: nothing is committed until it ends, so the snapshot stays the last commit however long it lives.
- */
-function makeSlices(root: RootDatabase<string, Uint8Array>): Slices {
-  let snapshot: Transaction | undefined;
-  let since: number | undefined;
-  let isInside = false;
-  const slice = (steps: Generator<void, boolean>): IteratorResult<void, boolean> => {
-    const end = performance.now() + SLICE_MS;
-    isInside = true;
-    try {
-      let step = steps.next();
-      while (step.done !== true && performance.now() < end) step = steps.next();
-      return step;
-    } finally {
-      isInside = false;
-    }
-  };
-  return {
-    run: async (steps) => {
-      const before = root.useReadTransaction();
-      snapshot = before;
-      since = performance.now();
-      try {
-        for (;;) {
-          const step = slice(steps);
-          if (step.done === true) return step.value;
-          await nextTurn();
-        }
-      } finally {
-        snapshot = undefined;
-        since = undefined;
-        before.done();
-      }
-    },
-    outsideSnapshot: () => (isInside ? undefined : snapshot),
-    snapshotSince: () => since,
-  };
-}
-
-/** One value of a snapshot, by a range of one key. */
-function getFrom(root: RootDatabase<string, Uint8Array>, snapshot: Transaction, key: Uint8Array): string | undefined {
-  const end = Buffer.alloc(key.length + 1);
-  end.set(key);
-  for (const { value } of root.getRange({ start: key, end, limit: 1, transaction: snapshot })) return value;
-  return undefined;
-}
-
-/**
- * Why the commit failed, or undefined where it was the work that threw. What lmdb says of it lies in a promise of its
- * own, which nobody else would catch. A second failure in the same process damages its memory (lmdb 3.5), so after the
+ * Why the commit failed. What lmdb says of it lies in a promise of its own, which nobody else would catch. A second failure in the same process damages its memory (lmdb 3.5), so after the
  * first nothing is written until the store is opened anew.
  */
-async function commitFailure(thrown: unknown): Promise<string | undefined> {
-  if (!(thrown instanceof Error) || !("commitError" in thrown)) return undefined;
+async function commitFailure(thrown: unknown): Promise<string> {
+  if (!(thrown instanceof Error) || !("commitError" in thrown)) return errorText(thrown);
   try {
     await thrown.commitError;
     return errorText(thrown);
@@ -294,34 +215,47 @@ export function behindPrefix(prefix: Uint8Array): Uint8Array {
   return Buffer.from([0xff]);
 }
 
-function range(
-  root: RootDatabase<string, Uint8Array>,
-  table: Table,
-  options: RangeOptions,
-  transaction: Transaction | undefined,
-): readonly Row[] {
+function range(layers: Layers, table: Table, options: RangeOptions): readonly Row[] {
+  const { limit, reverse = false } = options;
   const prefix = withTable(table, options.prefix);
-  const end = behindPrefix(prefix);
   const after = options.after === undefined ? undefined : withTable(table, options.after);
+  // The least key behind `after` is that key with a zero byte.
+  const start = after === undefined || reverse ? prefix : Buffer.concat([after, Buffer.of(0)]);
+  const end = reverse && after !== undefined ? after : behindPrefix(prefix);
+  const written = layers.written(start, end);
+  // Each row that is not committed hides one that is, at most.
+  const stored: Row[] = [];
+  const bounds = reverse
+    ? { start: end, end: start, reverse, exclusiveStart: true, inclusiveEnd: true }
+    : { start, end };
+  for (const row of layers.root.getRange({ ...bounds, limit: limit + written.length })) stored.push(row);
+  const rows = written.length === 0 ? stored : merged(stored, written, reverse).slice(0, limit);
+  return rows.map(({ key, value }) => ({ key: key.subarray(1), value }));
+}
+
+/** Both in the order asked for; of two with one key the written one counts. */
+function merged(stored: readonly Row[], written: readonly Cell[], reverse: boolean): readonly Row[] {
   const rows: Row[] = [];
-  const from = transaction === undefined ? {} : { transaction };
-  const iterable = options.reverse
-    ? root.getRange({
-        ...from,
-        start: after ?? end,
-        end: prefix,
-        reverse: true,
-        inclusiveEnd: true,
-        exclusiveStart: true,
-        limit: options.limit,
-      })
-    : root.getRange({
-        ...from,
-        start: after ?? prefix,
-        end,
-        exclusiveStart: after !== undefined,
-        limit: options.limit,
-      });
-  for (const { key, value } of iterable) rows.push({ key: key.subarray(1), value });
+  const cells = reverse ? written.toReversed() : written;
+  let at = 0;
+  const take = ({ key, value }: Cell) => {
+    if (value !== undefined) rows.push({ key, value });
+  };
+  for (const row of stored) {
+    let order = -1;
+    for (; at < cells.length; at++) {
+      const cell = cells[at];
+      if (cell === undefined) break;
+      order = Buffer.compare(cell.key, row.key) * (reverse ? -1 : 1);
+      if (order > 0) break;
+      take(cell);
+      if (order === 0) {
+        at++;
+        break;
+      }
+    }
+    if (order !== 0) rows.push(row);
+  }
+  for (const cell of cells.slice(at)) take(cell);
   return rows;
 }

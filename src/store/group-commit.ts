@@ -3,11 +3,11 @@
  * flush at a time serves more writers than flushes that overlap, and each writer's own flush is the one it waits for.
  */
 
-/** Whether it is to be kept. A promise keeps the transaction open, and all others waiting, until it settles. */
-export type TransactionWork = () => boolean | Promise<boolean>;
+/** One transaction. Throws what takes it back. A promise lets the thread do other things, and all others wait for it. */
+export type TransactionWork = () => void | Promise<void>;
 
 export type GroupCommit = {
-  /** Queues a transaction; rejects with what it threw. Resolves when its commit is on the disk. */
+  /** Queues a transaction; rejects with what it threw, or with what its commit failed of. Resolves when that is on the disk. */
   readonly run: (work: TransactionWork) => Promise<void>;
   /** Settles when nothing waits any more. */
   readonly idle: () => Promise<void>;
@@ -22,22 +22,36 @@ type Waiting = {
   readonly reject: (thrown: unknown) => void;
 };
 
-/** `transact` starts one transaction; those that are started in one go share a commit. */
-export function makeGroupCommit(transact: (work: TransactionWork) => Promise<void>): GroupCommit {
+/** `begin` opens a group, `commit` brings all that its transactions left to the disk. */
+export function makeGroupCommit(begin: () => void, commit: () => Promise<void>): GroupCommit {
   const waiting: Waiting[] = [];
   let running: Promise<void> | undefined;
-  const runOne = async ({ work, resolve, reject }: Waiting) => {
+  const hasRun = async ({ work, reject }: Waiting): Promise<boolean> => {
     try {
-      await transact(work);
-      resolve();
+      const result = work();
+      if (result !== undefined) await result;
+      return true;
     } catch (thrown) {
       reject(thrown);
+      return false;
     }
+  };
+  const runGroup = async (members: readonly Waiting[]) => {
+    begin();
+    const ran: Waiting[] = [];
+    for (const member of members) if (await hasRun(member)) ran.push(member);
+    try {
+      await commit();
+    } catch (thrown) {
+      for (const { reject } of ran) reject(thrown);
+      return;
+    }
+    for (const { resolve } of ran) resolve();
   };
   const runAll = async () => {
     // Whoever writes in this same turn of the event loop belongs to the first group.
     await Promise.resolve();
-    while (waiting.length > 0) await Promise.all(waiting.splice(0, GROUP_MAX).map(runOne));
+    while (waiting.length > 0) await runGroup(waiting.splice(0, GROUP_MAX));
     running = undefined;
   };
   return {

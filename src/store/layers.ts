@@ -1,0 +1,115 @@
+/** Transactions in the memory of one thread, and the one batch of rows that a group of them becomes. */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { asBinary, type RootDatabase } from "lmdb";
+import { type Cell, layOver, makeOverlay, type Overlay } from "./overlay.ts";
+
+/** LMDB takes no longer ones. */
+const KEY_BYTES_MAX = 1978;
+
+/** The longest that a transaction in slices holds the thread at a stretch. */
+const SLICE_MS = 4;
+
+export type Layers = {
+  /** Inside a transaction's slice with what it and its group wrote; outside what is committed. */
+  readonly get: (key: Uint8Array) => string | undefined;
+  /** What is not committed yet and visible here, with keys from `start` on and before `end`. */
+  readonly written: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
+  readonly set: (cell: Cell) => void;
+  readonly beginGroup: () => void;
+  readonly runWhole: (work: () => boolean) => void;
+  readonly runInSlices: (steps: Generator<void, boolean>) => Promise<void>;
+  /** Brings the group to the disk. */
+  readonly commit: () => Promise<void>;
+  readonly root: RootDatabase<string, Uint8Array>;
+};
+
+/**
+ * Transactions live in the memory of this thread until their group is one batch of rows for lmdb: its own transactions
+ * with a callback end the whole process where the thread dies inside of one, and DNS with it.
+ */
+export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
+  let group = makeOverlay();
+  /** Of the transaction whose code runs right now. */
+  let own: Overlay | undefined;
+  const within = <T>(overlay: Overlay, run: () => T): T => {
+    own = overlay;
+    try {
+      return run();
+    } finally {
+      own = undefined;
+    }
+  };
+  const keep = (overlay: Overlay) => {
+    // The first of a group needs no second copy.
+    if (group.size() === 0) group = overlay;
+    else layOver(group, overlay);
+  };
+  return {
+    root,
+    get: (key) => {
+      const cell = own === undefined ? undefined : (own.get(key) ?? group.get(key));
+      return cell === undefined ? root.get(key) : cell.value;
+    },
+    written: (start, end) => {
+      if (own === undefined) return [];
+      if (group.size() === 0) return own.range(start, end);
+      const both = makeOverlay();
+      for (const layer of [group, own]) for (const cell of layer.range(start, end)) both.set(cell);
+      return both.range(start, end);
+    },
+    set: (cell) => {
+      if (own === undefined) throw new Error("a row is written outside of a transaction");
+      if (cell.key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${cell.key.length} bytes`);
+      own.set(cell);
+    },
+    beginGroup: () => {
+      group = makeOverlay();
+      // Its reads see all that was committed before it.
+      root.resetReadTxn();
+    },
+    runWhole: (work) => {
+      const overlay = makeOverlay();
+      if (within(overlay, work)) keep(overlay);
+    },
+    runInSlices: async (steps) => {
+      const overlay = makeOverlay();
+      for (;;) {
+        const step = within(overlay, () => slice(steps));
+        if (step.done !== true) await nextTurn();
+        else if (step.value) return keep(overlay);
+        else return;
+      }
+    },
+    commit: async () => {
+      if (group.size() === 0) return;
+      const rows = await encoded(group);
+      await root.batch(() => {
+        for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
+      });
+    },
+  };
+}
+
+/** As many steps as there is time for. */
+function slice(steps: Generator<void, boolean>): IteratorResult<void, boolean> {
+  const end = performance.now() + SLICE_MS;
+  let step = steps.next();
+  while (step.done !== true && performance.now() < end) step = steps.next();
+  return step;
+}
+
+type EncodedRow = { readonly key: Uint8Array; readonly value: string | undefined };
+
+/** Encoded before the batch, because lmdb takes a batch at one stretch. */
+async function encoded(overlay: Overlay): Promise<readonly EncodedRow[]> {
+  const rows: EncodedRow[] = [];
+  let end = performance.now() + SLICE_MS;
+  for (const { key, value } of overlay.cells()) {
+    // lmdb's declarations know strings only; its mark says that the bytes are the value as it is.
+    rows.push({ key, value: value === undefined ? undefined : (asBinary(Buffer.from(value)) as unknown as string) });
+    if ((rows.length & 63) !== 0 || performance.now() < end) continue;
+    await nextTurn();
+    end = performance.now() + SLICE_MS;
+  }
+  return rows;
+}

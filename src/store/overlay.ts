@@ -1,0 +1,84 @@
+/**
+ * What transactions wrote before it is in the database: keys in order, each with its new value or none. A transaction is
+ * laid over those of its group, the group over the database, and the group goes to the disk as one batch.
+ */
+
+/** `value` absent: the row is removed. */
+export type Cell = { readonly key: Uint8Array; readonly value: string | undefined };
+
+export type Overlay = {
+  readonly get: (key: Uint8Array) => Cell | undefined;
+  readonly set: (cell: Cell) => void;
+  /** From `start` on and before `end`, in the order of keys. */
+  readonly range: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
+  /** In no order that matters. */
+  readonly cells: () => Iterable<Cell>;
+  readonly size: () => number;
+};
+
+/** Keys of one block, so that an insertion moves few of them: a big import writes some hundred thousand rows. */
+const BLOCK_KEYS_MAX = 512;
+
+/** One character a byte: such texts compare as the bytes do, and a Map finds them. */
+function textOf(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
+}
+
+/** The first index at which `isAtLeast` holds, which it does for all behind it too. */
+function firstIndex(length: number, isAtLeast: (index: number) => boolean): number {
+  let low = 0;
+  let high = length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isAtLeast(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export function makeOverlay(): Overlay {
+  const cells = new Map<string, Cell>();
+  /** Sorted keys in sorted blocks, none of them empty. */
+  const blocks: string[][] = [];
+  const blockOf = (text: string) => firstIndex(blocks.length, (index) => (blocks[index]?.at(-1) ?? "") >= text);
+  const placeOf = (block: readonly string[], text: string) =>
+    firstIndex(block.length, (index) => (block[index] ?? "") >= text);
+  const insert = (text: string) => {
+    if (blocks.length === 0) blocks.push([]);
+    const at = Math.min(blockOf(text), blocks.length - 1);
+    const block = blocks[at] ?? [];
+    block.splice(placeOf(block, text), 0, text);
+    if (block.length > BLOCK_KEYS_MAX) blocks.splice(at + 1, 0, block.splice(BLOCK_KEYS_MAX / 2));
+  };
+  return {
+    get: (key) => cells.get(textOf(key)),
+    set: (cell) => {
+      const text = textOf(cell.key);
+      if (!cells.has(text)) insert(text);
+      cells.set(text, cell);
+    },
+    range: (start, end) => {
+      const found: Cell[] = [];
+      if (cells.size === 0) return found;
+      const from = textOf(start);
+      const to = textOf(end);
+      for (let at = blockOf(from); at < blocks.length; at++) {
+        const block = blocks[at] ?? [];
+        for (let index = placeOf(block, from); index < block.length; index++) {
+          const text = block[index] ?? "";
+          if (text >= to) return found;
+          const cell = cells.get(text);
+          if (cell !== undefined) found.push(cell);
+        }
+      }
+      return found;
+    },
+    cells: () => cells.values(),
+    size: () => cells.size,
+  };
+}
+
+/** Lays what `above` has over `below`. */
+export function layOver(below: Overlay, above: Overlay): void {
+  for (const cell of above.cells()) below.set(cell);
+}
