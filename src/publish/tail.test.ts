@@ -206,6 +206,23 @@ test("a tail comes when the last target has an address, follows it, and goes wit
   assert.equal(tailCount(zone), 1);
 });
 
+test("a target that exists without an address keeps the tail away, because its going may uncover a wildcard", () => {
+  const zone = mailZone();
+  change(zone, "*.t.", "A", "192.0.2.9");
+  change(zone, "b.t.", "TXT", '"x"');
+  change(zone, "b.t.", "AAAA");
+  assert.equal(tailCount(zone), 0);
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.1"]);
+  change(zone, "b.t.", "TXT");
+  const uncovered = "additional b.t. 30 IN A 192.0.2.9";
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.1", uncovered]);
+  change(zone, "below.a.t.", "A", "192.0.2.8");
+  change(zone, "a.t.", "A");
+  assert.deepEqual(additionals(zone), [uncovered]);
+  change(zone, "below.a.t.", "A");
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.9", uncovered]);
+});
+
 test("a tail that would be too long is none", () => {
   const zone = mailZone();
   change(zone, "a.t.", "A", ...Array.from({ length: 40 }, (_, index) => `192.0.2.${index}`));
