@@ -53,4 +53,10 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     explains: ({ inquiry, ours }) =>
       inquiry.name.toLowerCase() === "chain-to-hidden.corp.test." && ours.verdict.startsWith("rcode 3 AA\n"),
   },
+  {
+    id: "ttl-0-is-the-zones-default",
+    aspects: ["verdict"],
+    explains: ({ inquiry, ours }) =>
+      inquiry.name.toLowerCase() === "zero.corp.test." && ours.verdict.startsWith("rcode 0 AA\nzero.corp.test. 7200 "),
+  },
 ];
