@@ -161,7 +161,7 @@ function refuseClashes(drafts: readonly RecordDraft[], zone: ZoneBody, pointer: 
       const others = entries.slice(0, place).map(([, other]) => other.body.type);
       if (others.includes(body.type))
         throw refused(at, title, [{ pointer: "/name", detail: "this name and type is there twice" }]);
-      const rival = ownershipConflict(body.type, others);
+      const rival = ownershipConflict(body.type, others, body.name);
       if (rival !== undefined) {
         throw refused(at, title, [{ pointer: "/name", detail: `stands beside a ${rival} record of the same name` }]);
       }

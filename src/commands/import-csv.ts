@@ -211,7 +211,7 @@ function draftZone({ zone, groups, isCut }: ZoneRows): ZoneDraft {
     const others = typesAt.get(body.name) ?? [];
     if (others.includes(body.type))
       throw refusedRow(group.row, "name", "this name and type is there already in another spelling");
-    const rival = ownershipConflict(body.type, others);
+    const rival = ownershipConflict(body.type, others, body.name);
     if (rival !== undefined)
       throw refusedRow(group.row, "name", `${body.type} stands beside a ${rival} record of the same name`);
     typesAt.set(body.name, [...others, body.type]);

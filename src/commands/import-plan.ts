@@ -93,7 +93,7 @@ export function planRecords(reader: PlanReader, plan: ZonePlan, records: readonl
 }
 
 function planRecord(plan: ZonePlan, draft: RecordDraft, stored: readonly Stored<"record">[]): void {
-  const { type } = draft.body;
+  const { type, name } = draft.body;
   const incumbent = stored.find(({ body }) => body.type === type)?.body;
   const body = withSecrets(plan, draft, incumbent);
   if (incumbent !== undefined) {
@@ -107,7 +107,7 @@ function planRecord(plan: ZonePlan, draft: RecordDraft, stored: readonly Stored<
     }
     return;
   }
-  const rival = stored.find(({ body: other }) => ownershipConflict(type, [other.type]) !== undefined)?.body;
+  const rival = stored.find(({ body: other }) => ownershipConflict(type, [other.type], name) !== undefined)?.body;
   if (rival !== undefined) {
     noteConflict(plan, draft, rival);
     return;

@@ -226,7 +226,7 @@ function draftRecords(reading: Reading, zone: ZoneBody, marks: ZoneFileMarks, mn
     const draft = draftRecord(reading, zone, group);
     if (draft === undefined) continue;
     const types = typesAt.get(group.name) ?? [];
-    const rival = ownershipConflict(group.type, types);
+    const rival = ownershipConflict(group.type, types, group.name);
     if (rival !== undefined) {
       addError(
         reading,

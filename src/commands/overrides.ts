@@ -17,7 +17,9 @@ function overrideTitle(override: OverrideBody): string {
 function refuseOwnedName(tx: Pick<StoreReader, "list">, override: OverrideBody): void {
   const others = tx.list("override", { prefix: [override.name], limit: 100 });
   if (others.some(({ body }) => body.type === override.type)) return;
-  const rival = others.find(({ body }) => ownershipConflict(override.type, [body.type]) !== undefined)?.body;
+  const rival = others.find(
+    ({ body }) => ownershipConflict(override.type, [body.type], override.name) !== undefined,
+  )?.body;
   if (rival === undefined) return;
   throw new Refusal(
     "name_owned",

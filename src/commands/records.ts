@@ -48,7 +48,7 @@ export function refuseOwnedName(tx: Pick<StoreReader, "list">, record: RecordBod
   const others = tx.list("record", { prefix: [record.zone, record.name], limit: 100 });
   // An incumbent of the same type is replaced; what stands beside it already is no new conflict.
   if (others.some(({ body }) => body.type === record.type)) return;
-  const rival = others.find(({ body }) => ownershipConflict(record.type, [body.type]) !== undefined)?.body;
+  const rival = others.find(({ body }) => ownershipConflict(record.type, [body.type], record.name) !== undefined)?.body;
   if (rival === undefined) return;
   throw new Refusal(
     "name_owned",

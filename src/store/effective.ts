@@ -3,6 +3,7 @@
  * key an id lives. What loses is hidden, not removed, and returns when its rival goes.
  */
 import type { RecordType } from "../model/objects.ts";
+import { excludes, ownsName } from "../model/ownership.ts";
 import { compareText } from "./envelope.ts";
 import type { Stamp } from "./store.ts";
 
@@ -17,16 +18,17 @@ export type NameMember = {
 /** `floor` is undefined where there is no such zone. */
 export type ZoneState = { readonly floor: Stamp | undefined };
 
-/** Types that own a name outright. */
-export const OWNERS: ReadonlySet<RecordType> = new Set(["CNAME", "ALIAS"]);
-
 /**
- * For each of the records of one name the id of the rival that hides it, or undefined where it is in effect; and
+ * For each of the records of one name, relative to its zone, the id of the rival that hides it, or undefined where it is in effect; and
  * "zone" where its zone is dead. Of records that cannot be together the one that was born first stays, by ids where
  * that is equal.
  */
-export function effective(members: readonly NameMember[], zone: ZoneState): readonly (string | undefined)[] {
-  if (members.length === 1 || !members.some(({ type }) => OWNERS.has(type))) {
+export function effective(
+  name: string,
+  members: readonly NameMember[],
+  zone: ZoneState,
+): readonly (string | undefined)[] {
+  if (members.length === 1 || !members.some(({ type }) => ownsName(type))) {
     return members.map(({ life }) => (life === zone.floor ? undefined : "zone"));
   }
   const inOrder = [...members].sort(
@@ -39,15 +41,11 @@ export function effective(members: readonly NameMember[], zone: ZoneState): read
       rivals.set(member, "zone");
       continue;
     }
-    const rival = staying.find(({ type }) => excludes(type, member.type));
+    const rival = staying.find(({ type }) => excludes(type, member.type, name));
     if (rival === undefined) staying.push(member);
     else rivals.set(member, rival.id);
   }
   return members.map((member) => rivals.get(member));
-}
-
-function excludes(left: RecordType, right: RecordType): boolean {
-  return left !== right && (OWNERS.has(left) || OWNERS.has(right));
 }
 
 /** A version of an id, at whatever key. */

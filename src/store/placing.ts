@@ -5,10 +5,11 @@
 
 import { keyBytes, keyText } from "../model/keys.ts";
 import type { Kind, NaturalKey, RecordBody } from "../model/objects.ts";
+import { OWNERS } from "../model/ownership.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type CountChanges, versionText } from "./counts.ts";
 import { type Database, TABLE, VALUE_BYTES_MAX } from "./database.ts";
-import { effective, homeOfId, OWNERS } from "./effective.ts";
+import { effective, homeOfId } from "./effective.ts";
 import { type Envelope, type Hidden, packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { writeJournal } from "./journal.ts";
 import { type IdRow, readId, readObject, writeId } from "./objects.ts";
@@ -179,7 +180,7 @@ function settleName(work: Work, key: NaturalKey): void {
     const body = (content.kind === "body" ? content.body : {}) as RecordBody;
     return { id, born, life, type: body.type };
   });
-  const rivals = effective(members, { floor });
+  const rivals = effective(name, members, { floor });
   for (const [index, stored] of present.entries()) {
     const rival = rivals[index];
     if (stored.hidden?.rival === rival) continue;

@@ -213,7 +213,7 @@ function checkOne(store: NodeStore): void {
       const members = present.map(({ body, born }) => ({ id: body.id, type: body.type, born, life: "x" }));
       assert.deepEqual(
         present.map(({ shadowedBy }) => shadowedBy),
-        effective(members, { floor: "x" }),
+        effective(name, members, { floor: "x" }),
         `${name}.${zone}`,
       );
     }
