@@ -100,6 +100,9 @@ test("secrets that the cluster's key seals need it; without it, or with another,
       assert.match(stderr, /^signpost: .*key/);
       assert.ok(!stderr.includes(other));
     }
+    const started = await run(directory, lines, []);
+    assert.equal(started.code, 1, "the service does not start either");
+    assert.match(started.stderr, /^signpost: .*key/);
   }
   {
     await using node = await startNode({ directory, env });

@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { openTcpClient, openUdpClient } from "../support/dns-client.ts";
 import { encodeQuery } from "../support/dns-message.ts";
 import { waitFor } from "../support/wait.ts";
+import { signIn } from "./api-client.ts";
 import { startNode } from "./running-node.ts";
 
 const QUERY = encodeQuery({ name: "www.example.test", type: 1 });
@@ -35,6 +36,21 @@ test("what was asked before SIGTERM is answered, over UDP and TCP", async () => 
   assert.deepEqual(await node.child.exited, { code: 0, signal: null });
   udp.close();
   tcp.close();
+});
+
+test("a request to the API that is under way when SIGTERM comes is answered, and what it wrote is there", async () => {
+  await using node = await startNode();
+  await using client = await signIn(node.api);
+  const body = { username: "late", password: "password of a late user", role: "readonly" };
+  // Hashing the password takes long enough for the signal to come in between.
+  const asked = client.ask("POST", "/users", body);
+  await waitFor("the request is under way", 5_000, async () => {
+    const metrics = await (await node.get("/metrics")).text();
+    return /^svc_api_requests_under_way [1-9]/m.test(metrics) || /route="\/api\/v1\/users",status="2xx"/.test(metrics);
+  });
+  process.kill(node.child.pid, "SIGTERM");
+  assert.equal((await asked).status, 200);
+  assert.deepEqual(await node.child.exited, { code: 0, signal: null });
 });
 
 test("a connection that sends half a message does not hold up the end", async () => {
