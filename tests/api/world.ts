@@ -45,6 +45,8 @@ export type World = AsyncDisposable & {
   readonly routes: readonly Route[];
   readonly askers: readonly Asker[];
   readonly furniture: Furniture;
+  /** Asks as the first admin; throws what does not succeed. */
+  readonly make: Make;
   /** Messages of the log at level error. */
   readonly faultsLogged: readonly string[];
   /** Everything in the store but its audit log, as one hash. */
@@ -84,7 +86,7 @@ function maker(api: TestApi, admin: string) {
   };
 }
 
-type Make = ReturnType<typeof maker>;
+export type Make = ReturnType<typeof maker>;
 
 /** Two zones with a record each, and one of every other kind. */
 export async function furnish(make: Make, suffix = ""): Promise<Furniture> {
@@ -239,7 +241,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
     made.signIn?.close();
     await thread[Symbol.asyncDispose]();
   };
-  const { askers, furniture } = await peopled(api, clock).catch(async (error: unknown) => {
+  const { askers, furniture, make } = await peopled(api, clock).catch(async (error: unknown) => {
     await dispose();
     throw error;
   });
@@ -252,6 +254,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
     routes: made.routes,
     askers,
     furniture,
+    make,
     faultsLogged,
     digest: () => digestOf(api.store),
     changes: () => changes,
@@ -265,7 +268,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
 async function peopled(
   api: TestApi,
   clock: { aheadMs: number },
-): Promise<{ readonly askers: readonly Asker[]; readonly furniture: Furniture }> {
+): Promise<{ readonly askers: readonly Asker[]; readonly furniture: Furniture; readonly make: Make }> {
   await ensureAdmin(api.context, { initialPassword: ADMIN_PASSWORD });
   const login = async (username: string): Promise<ApiReply["body"]> => {
     const json = { username, password: passwordOf(username) };
@@ -285,5 +288,5 @@ async function peopled(
     ...(await makeAccounts(make, api.store, furniture)),
   ];
   clock.aheadMs = 2 * MINUTE_MS;
-  return { askers, furniture };
+  return { askers, furniture, make };
 }

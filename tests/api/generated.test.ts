@@ -1,0 +1,262 @@
+/**
+ * Walks the OpenAPI document of a running server and breaks every field of every body, every query parameter, every path
+ * and every encoding, one at a time. Each has to be refused with its status, with a pointer to what is wrong, and without
+ * having changed anything. What nobody thought of is for hostile.test.ts.
+ */
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { ApiReply, ApiRequest } from "../support/api.ts";
+import { faultyBodies } from "./shapes.ts";
+import { type Asker, startWorld, type World } from "./world.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+type Parameter = { readonly name: string; readonly in: string; readonly schema: Json };
+type Operation = {
+  readonly method: string;
+  readonly path: string;
+  readonly parameters: readonly Parameter[];
+  readonly body: { readonly schema: Json; readonly example: unknown; readonly isRequired: boolean } | undefined;
+  readonly media: readonly string[];
+};
+
+/** One request and what has to come of it. */
+type Case = {
+  readonly operation: Operation;
+  readonly path: string;
+  readonly request: ApiRequest;
+  readonly what: string;
+  readonly statuses: readonly number[];
+  readonly pointer?: string;
+};
+
+async function operationsOf({ api }: World): Promise<readonly Operation[]> {
+  const { paths } = (await api.ask("GET", "/openapi.json", { as: null })).body;
+  return Object.entries(paths).flatMap(([path, operations]) =>
+    Object.entries(Object(operations)).map(([method, raw]) => {
+      const { parameters, requestBody } = Object(raw);
+      const content = requestBody?.content ?? {};
+      const json = content["application/json"];
+      return {
+        method: method.toUpperCase(),
+        path,
+        parameters,
+        media: Object.keys(content),
+        body: json?.schema && { schema: json.schema, example: json.example, isRequired: requestBody.required },
+      };
+    }),
+  );
+}
+
+/** The path with something that is there. */
+function pathOf(
+  { path }: Operation,
+  { zones, records, user, account, override, mapping, key }: World["furniture"],
+): string {
+  const [, collection = ""] = path.split("/");
+  const ids: Readonly<Record<string, string>> = {
+    zones: zones[0],
+    records: records[0],
+    users: user,
+    "service-accounts": account,
+    overrides: override,
+    "subnet-mappings": mapping,
+    "tsig-keys": key,
+  };
+  return path.replace(/\{\w+\}/, () => encodeURIComponent(ids[collection] ?? assert.fail(path)));
+}
+
+const JSON_TYPE = { "content-type": "application/json" };
+
+function bodyCases(operation: Operation, path: string): readonly Case[] {
+  if (operation.body === undefined) return [];
+  return faultyBodies(operation.body.schema, operation.body.example).map(({ text, pointer, what }) => ({
+    operation,
+    path,
+    request: { body: text, headers: JSON_TYPE },
+    what: `${pointer}: ${what}`,
+    statuses: [400],
+    pointer,
+  }));
+}
+
+const DEEP = 70;
+const NO_JSON: Readonly<Record<string, string | Uint8Array>> = {
+  "an unfinished object": "{",
+  "an unfinished word": "nul",
+  "two values": "{}{}",
+  "a byte order mark within": '{"a":\ufeff1}',
+  "a NUL": "\u0000",
+  "a hexadecimal number": '{"a":0x10}',
+  NaN: '{"a":NaN}',
+  "single quotes": "{'a':1}",
+  "a comment": "{/**/}",
+  "a trailing comma": '{"a":1,}',
+  "a raw line break in a string": '{"a":"\n"}',
+  "a member twice": '{"a":1,"a":2}',
+  "a member twice, spelled differently": '{"a":1,"\\u0061":2}',
+  "its prototype": '{"__proto__":{"role":"admin"}}',
+  "its prototype, spelled": '{"\\u005f_proto__":{}}',
+  "its prototype within": '{"a":[{"__proto__":1}]}',
+  "too deep arrays": "[".repeat(DEEP) + "]".repeat(DEEP),
+  "too deep objects": `${'{"a":'.repeat(DEEP)}1${"}".repeat(DEEP)}`,
+  "fifty thousand brackets": "[".repeat(50_000),
+  "bytes that are no UTF-8": Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]),
+  "an overlong slash": Buffer.from([0x22, 0xc0, 0xaf, 0x22]),
+  "a surrogate in UTF-8": Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]),
+  "UTF-16": Buffer.from('{"name":"a"}', "utf16le"),
+};
+
+const WRONG_MEDIA = [
+  "text/plain",
+  "application/x-www-form-urlencoded",
+  "application/jsonx",
+  "application",
+  "application/json; charset=utf-16",
+  "application/json; charset=iso-8859-1",
+  "text/html",
+];
+
+/** Encodings, media types and sizes, for the operations that take JSON. */
+function encodingCases(operation: Operation, path: string): readonly Case[] {
+  if (operation.method === "GET") return [];
+  const common = { operation, path };
+  const isJson = operation.body !== undefined;
+  const cases: Case[] = [];
+  for (const [what, body] of Object.entries(NO_JSON)) {
+    if (operation.media.length > 1 && what !== "an unfinished object") continue;
+    cases.push({ ...common, what, request: { body, headers: JSON_TYPE }, statuses: [400] });
+  }
+  if (!isJson) return cases;
+  const text = JSON.stringify(operation.body?.example);
+  for (const type of WRONG_MEDIA) {
+    cases.push({ ...common, what: type, request: { body: text, headers: { "content-type": type } }, statuses: [415] });
+  }
+  const gzip = { ...JSON_TYPE, "content-encoding": "gzip" };
+  cases.push({ ...common, what: "gzip", request: { body: text, headers: gzip }, statuses: [415] });
+  cases.push({ ...common, what: "no media type", request: { body: text }, statuses: [415] });
+  const large = JSON.stringify("x".repeat(2 ** 20));
+  cases.push({ ...common, what: "too large", request: { body: large, headers: JSON_TYPE }, statuses: [413] });
+  if (operation.body?.isRequired) {
+    const pointer = "";
+    cases.push({ ...common, what: "no body", request: {}, statuses: [400], pointer });
+    cases.push({
+      ...common,
+      what: "an empty body",
+      request: { body: "", headers: JSON_TYPE },
+      statuses: [400],
+      pointer,
+    });
+  }
+  return cases;
+}
+
+function wrongTexts({ type, minimum, maximum, maxLength, minLength, enum: words }: Json): readonly string[] {
+  if (type === "boolean") return ["", "1", "0", "TRUE", "yes", "true,true", "null", "%00"];
+  if (type === "integer") {
+    const bounds = [minimum, maximum].filter((bound) => typeof bound === "number");
+    const beyond = bounds.map((bound) => String(bound === minimum ? bound - 1 : bound + 1));
+    return ["", "1.5", "1e3", "%2B1", "NaN", "Infinity", "0x10", "01", "1n", "%201", "9".repeat(30), ...beyond];
+  }
+  if (Array.isArray(words)) return ["", "nonsense", String(words[0]).toLowerCase(), `${words[0]}%00`];
+  const texts = typeof maxLength === "number" && maxLength < 8_000 ? ["x".repeat(maxLength + 1)] : [];
+  return Number(minLength ?? 0) > 0 ? ["", ...texts] : texts;
+}
+
+function queryCases(operation: Operation, path: string): readonly Case[] {
+  const request: ApiRequest =
+    operation.method === "GET" ? {} : { body: JSON.stringify(operation.body?.example ?? {}), headers: JSON_TYPE };
+  const asked = (query: string, pointer: string): Case => {
+    return { operation, path: `${path}?${query}`, request, what: query.slice(0, 200), statuses: [400], pointer };
+  };
+  const own = operation.parameters.filter((parameter) => parameter.in === "query");
+  return [
+    ...own.flatMap(({ name, schema }) => [
+      ...wrongTexts(schema).map((text) => asked(`${name}=${text}`, `?${name}`)),
+      ...["%", "%f", "%zz", "%ff", "%c0%af", "%ED%A0%80"].map((text) => asked(`${name}=${text}`, `?${name}`)),
+      asked(`${name}=1&${name}=1`, `?${name}`),
+      asked(`${name}%5B%5D=1`, `?${name}[]`),
+    ]),
+    ...["nonsense", "__proto__", "constructor", "toString"].map((name) => asked(`${name}=1`, `?${name}`)),
+    asked("%00=1", "?\u0000"),
+    asked(`x=${"y".repeat(9_000)}`, "?"),
+    asked(Array.from({ length: 40 }, (_, index) => `k${index}=1`).join("&"), "?"),
+  ];
+}
+
+const WRONG_PARTS = [
+  ...["%", "%f", "%zz", "%ff", "%c0%af", "%ED%A0%80", "%00", "..%2f..%2f", "a%2Fb", "%25", "%E2%98%83", "%0d%0aX:y"],
+  ...["x".repeat(500), "x".repeat(4_000), "-", "null", "undefined", "__proto__", "constructor", "*", "%20", "zon_"],
+  ...["zon_aaaaaaaaaaaaaaaaaaaa", "0", "-1", "NaN", "..;", "%F0%9F%98%80", "a,b", "a;b=c"],
+];
+
+function pathCases(operation: Operation): readonly Case[] {
+  if (!operation.path.includes("{")) return [];
+  const request: ApiRequest =
+    operation.method === "GET" ? {} : { body: JSON.stringify(operation.body?.example ?? {}), headers: JSON_TYPE };
+  return WRONG_PARTS.map((part) => ({
+    operation,
+    path: operation.path.replace(/\{\w+\}/, part),
+    request,
+    what: `the path part ${part.slice(0, 100)}`,
+    statuses: [400, 404],
+  }));
+}
+
+const CODES: Readonly<Record<number, string>> = {
+  400: "invalid_request",
+  404: "not_found",
+  413: "body_too_large",
+  415: "media_type_unsupported",
+};
+
+function faultOf({ statuses, pointer }: Case, { status, headers, body, text }: ApiReply): string | undefined {
+  if (!statuses.includes(status)) return `${status} ${text.slice(0, 400)}`;
+  if (!String(headers["content-type"]).startsWith("application/problem+json")) return `no problem document: ${text}`;
+  const { code, title, detail, type, errors } = body;
+  if (code !== CODES[status] || body.status !== status || type !== `urn:svc:problem:${code}`) return text;
+  if (![title, detail].every((part) => typeof part === "string" && part !== "")) return `without words: ${text}`;
+  if (/node_modules|\.ts\b|at Object|\n {4}at /.test(`${detail}`)) return `tells too much: ${text}`;
+  const pointers: readonly unknown[] = errors.map((error: Json) => error.pointer);
+  // A name that cannot be read back is shortened or replaced; all others are told as they were sent.
+  if (pointer !== undefined && !pointers.includes(pointer))
+    return `points to ${JSON.stringify(pointers)}: ${text.slice(0, 300)}`;
+  return undefined;
+}
+
+async function runCases(world: World, asker: Asker, cases: readonly Case[]): Promise<readonly string[]> {
+  const faults: string[] = [];
+  const queue = cases.values();
+  const worker = async () => {
+    for (const each of queue) {
+      const what = `${each.operation.method} ${each.path.slice(0, 120)} ${each.what}`;
+      try {
+        const fault = faultOf(each, await world.ask(each.operation.method, each.path, asker, each.request));
+        if (fault !== undefined) faults.push(`${what}: ${fault}`);
+      } catch (error) {
+        faults.push(`${what}: ${error}`);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 6 }, worker));
+  return faults;
+}
+
+test("every field, parameter, path and encoding that is wrong is refused by name, and nothing changes", async (context) => {
+  await using world = await startWorld();
+  const admin = world.askers.find(({ name }) => name === "user admin") ?? assert.fail();
+  const operations = await operationsOf(world);
+  assert.ok(operations.length > 70, `${operations.length} operations`);
+  const before = world.digest();
+  for (const [name, casesOf] of Object.entries({ bodyCases, encodingCases, queryCases, pathCases })) {
+    await context.test(name, async () => {
+      const cases = operations.flatMap((operation) => casesOf(operation, pathOf(operation, world.furniture)));
+      context.diagnostic(`${name}: ${cases.length}`);
+      assert.ok(cases.length > 500, `${cases.length}`);
+      const faults = await runCases(world, admin, cases);
+      assert.deepEqual(faults.slice(0, 40), [], `${faults.length} of ${cases.length}`);
+      assert.equal(world.changes(), 0);
+      assert.equal(world.digest(), before);
+    });
+  }
+  assert.deepEqual(world.faultsLogged, []);
+});
