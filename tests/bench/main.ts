@@ -10,14 +10,16 @@ import { peers } from "../support/peers.ts";
 import { findProgram, type RunningServer, startServer } from "../support/server.ts";
 import { signpost, signpostExists } from "../support/signpost.ts";
 import { measureAllocation } from "./allocation.ts";
+import { measureApiNode } from "./api-node.ts";
+import { measureApiPeers } from "./api-peers.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { measureLoad } from "./load.ts";
 import { promiseLines } from "./promises.ts";
 import { rcodeFaults, renderTable, type Series } from "./table.ts";
 import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 
-const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...]
-workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation (default: all)
+const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
+workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api (default: all)
 servers: signpost, nsd, knot, bind, gdnsd (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -39,6 +41,8 @@ type Options = {
   /** Undefined: all. */
   readonly only: readonly string[] | undefined;
   readonly servers: readonly string[] | undefined;
+  /** Of the store behind the API. */
+  readonly records: number;
 };
 
 function readOptions(): Options {
@@ -48,15 +52,20 @@ function readOptions(): Options {
       seconds: { type: "string", default: "5" },
       only: { type: "string" },
       servers: { type: "string" },
+      records: { type: "string", default: "1000000" },
       help: { type: "boolean", default: false },
     },
   });
-  const [rounds, seconds] = [Number(values.rounds), Number(values.seconds)];
-  if (values.help || !Number.isInteger(rounds) || rounds < 1 || !(seconds > 0)) {
+  const [rounds, seconds, records] = [values.rounds, values.seconds, values.records].map(Number) as [
+    number,
+    number,
+    number,
+  ];
+  if (values.help || !Number.isInteger(rounds) || rounds < 1 || !(seconds > 0) || !(records >= 100_000)) {
     console.error(USAGE);
     process.exit(values.help ? 0 : 1);
   }
-  return { rounds, seconds, only: values.only?.split(","), servers: values.servers?.split(",") };
+  return { rounds, seconds, records, only: values.only?.split(","), servers: values.servers?.split(",") };
 }
 
 /** Every server is up during all of the run; idle ones cost next to nothing. */
@@ -123,6 +132,10 @@ try {
   for (const fault of faults) console.error(`WRONG RESPONSE CODES: ${fault}`);
   if (faults.length > 0) process.exitCode = 1;
   if (options.only?.includes("allocation") ?? true) console.log(`\n${allocationLine()}`);
+  if (options.only?.includes("api") ?? true) {
+    console.log(`\n${await measureApiPeers(options.rounds, options.seconds)}`);
+    console.log(`\n${(await measureApiNode(options)).join("\n")}`);
+  }
   if (options.only?.includes("load") ?? true) console.log(`\n${await measureLoad(directory, options.rounds)}`);
 } finally {
   await rm(directory, { recursive: true, force: true });
