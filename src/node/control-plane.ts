@@ -3,10 +3,12 @@
 import { ownNames } from "../api/certificate.ts";
 import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, type ProbeAnswer, type ProbePath, startApiServer } from "../api/server.ts";
+import { apiRoutes } from "../api/table.ts";
 import type { Log } from "../base/log.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { followConfig } from "../commands/config-documents.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
+import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
 import type { SharedImage } from "../image/shared.ts";
@@ -14,7 +16,6 @@ import { openImageWriter } from "../image/writer.ts";
 import { type Address, hostText } from "../listen/address.ts";
 import { openStorePublisher, type StorePublisher } from "../publish/store-publisher.ts";
 import { type NodeStore, openStore } from "../store/open-store.ts";
-import { apiRoutes } from "./api-routes.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import { createImportThread } from "./import-thread.ts";
@@ -111,9 +112,11 @@ async function openApi(
   const server = await startApiServer({
     context,
     routes: apiRoutes({
+      context,
       signIn,
-      imports: { parse: imports.parse, peers: ALONE },
-      region: config["node.region"],
+      idp: createIdp(signIn),
+      importTools: { parse: imports.parse, peers: ALONE },
+      nodeRegion: config["node.region"],
       nodeCount: ONE_NODE,
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),
