@@ -1,4 +1,7 @@
-/** Query parameters: strict percent-encoding, each once, none that the route does not know, text made into its type. */
+/**
+ * Query parameters: strict percent-encoding, each once, text made into its type. A name that the route does not
+ * know is refused, but where the route says otherwise.
+ */
 import type { TSchema } from "typebox";
 import Type from "typebox";
 import { nearestWord } from "../base/nearest.ts";
@@ -6,7 +9,12 @@ import { type FieldFault, Refusal } from "../model/refusal.ts";
 import { checkShape } from "../model/shape.ts";
 import { QUERY_LENGTH_MAX, QUERY_PARAMETERS_MAX } from "./limits.ts";
 
-export type QueryPlan = { readonly schema: TSchema; readonly types: ReadonlyMap<string, string> };
+export type QueryPlan = {
+  readonly schema: TSchema;
+  readonly types: ReadonlyMap<string, string>;
+  /** What the schema does not name is left out instead of refused: others make these links (RFC 6749 section 4.1.2). */
+  readonly ignoresUnknown: boolean;
+};
 
 /** The plan of a route's query parameters; `dry_run` belongs to every route that changes something. */
 export function queryPlan(query: TSchema | undefined, isMutating: boolean): QueryPlan {
@@ -14,7 +22,8 @@ export function queryPlan(query: TSchema | undefined, isMutating: boolean): Quer
   const properties = { ...own, ...(isMutating ? { dry_run: Type.Optional(Type.Boolean()) } : {}) };
   const schema = Type.Object(properties, { additionalProperties: false });
   const types = Object.entries(properties).map(([name, property]) => [name, typeOf(property)] as const);
-  return { schema, types: new Map(types) };
+  const ignoresUnknown = query !== undefined && "additionalProperties" in query && query.additionalProperties === true;
+  return { schema, types: new Map(types), ignoresUnknown };
 }
 
 function typeOf(schema: TSchema): string {
@@ -37,8 +46,9 @@ export function parseQuery(plan: QueryPlan, text: string): Readonly<Record<strin
     const pointer = `?${name ?? ""}`.slice(0, 100).toWellFormed();
     if (name === undefined || value === undefined)
       faults.push({ pointer, detail: "is not valid percent-encoded UTF-8" });
-    else if (!plan.types.has(name)) faults.push({ pointer, detail: unknownText(name, plan) });
-    else if (Object.hasOwn(values, name)) faults.push({ pointer, detail: "is there more than once" });
+    else if (!plan.types.has(name)) {
+      if (!plan.ignoresUnknown) faults.push({ pointer, detail: unknownText(name, plan) });
+    } else if (Object.hasOwn(values, name)) faults.push({ pointer, detail: "is there more than once" });
     else values[name] = converted(plan.types.get(name), value);
   }
   if (faults.length > 0) throw queryRefusal(faults);

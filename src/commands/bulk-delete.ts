@@ -5,7 +5,14 @@ import { noteDelete } from "./audit-outcome.ts";
 import { readConfig } from "./config-documents.ts";
 import { permitZone } from "./permit.ts";
 import { recordTitle } from "./records.ts";
-import { type Caller, type CommandContext, type CommandTransaction, requireById, runCommand } from "./run.ts";
+import {
+  type Caller,
+  type CommandContext,
+  type CommandTransaction,
+  requireById,
+  runCommand,
+  runCommandInSlices,
+} from "./run.ts";
 
 export type BulkDeleteInput = {
   readonly ids: readonly string[];
@@ -51,7 +58,7 @@ export function bulkDelete(
   zoneId: string,
   { ids, force = false }: BulkDeleteInput,
 ): Promise<BulkDeleteResult> {
-  return runCommand(context, caller, (tx) => {
+  function* work(tx: CommandTransaction): Generator<void, BulkDeleteResult> {
     const zone = requireById(tx, "zone", zoneId).body;
     permitZone(tx, caller, zone);
     refuseOverCap(tx, ids);
@@ -60,7 +67,16 @@ export function bulkDelete(
     for (const stored of deletable) {
       tx.delete("record", stored.key);
       noteDelete(tx, stored, recordTitle(stored.body), stored.body.protected ? "bulk-delete, forced" : "bulk-delete");
+      yield;
     }
     return { deleted: deletable.length, protected_skipped: records.length - deletable.length, not_found: notFound };
-  });
+  }
+  if (caller.dryRun) return runCommand(context, caller, (tx) => toEnd(work(tx)));
+  return runCommandInSlices(context, caller, work);
+}
+
+function toEnd<T>(steps: Generator<void, T>): T {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }

@@ -92,7 +92,7 @@ export const BULK_IDS_MAX = 500_000;
 
 /** Documents of settings. */
 export const RATE_LIMIT_MAX = 10_000_000;
-export const BULK_DELETE_CAP_MAX = 100_000;
+export const BULK_DELETE_CAP_MAX = 10_000;
 export const NETWORKS_MAX = 1_000;
 export const NOTIFY_TARGETS_MAX = 100;
 export const NOTIFY_DEBOUNCE_SECONDS_MAX = 3_600;

@@ -24,21 +24,20 @@ const LoginQuery = Type.Object({
 });
 
 const Parameter = Type.Optional(Type.String({ maxLength: IDP_PARAMETER_CHARACTERS_MAX }));
-/** Those of the standards, and what common providers add to them. */
-const CallbackQuery = Type.Object({
-  code: Parameter,
-  state: Parameter,
-  iss: Parameter,
-  error: Parameter,
-  error_description: Parameter,
-  error_uri: Parameter,
-  session_state: Parameter,
-  scope: Parameter,
-  authuser: Parameter,
-  prompt: Parameter,
-  hd: Parameter,
-  client_info: Parameter,
-});
+/** What providers add of their own is not looked at (RFC 6749 section 4.1.2). */
+const CallbackQuery = Type.Object(
+  {
+    code: Parameter,
+    state: Parameter,
+    iss: Parameter,
+    error: Parameter,
+    error_description: Parameter,
+    error_uri: Parameter,
+    session_state: Parameter,
+    scope: Parameter,
+  },
+  { additionalProperties: true },
+);
 
 /**
  * The browser goes on from a page of this server: a redirect would still count as coming from the provider's site, and
