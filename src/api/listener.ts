@@ -45,6 +45,8 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
     keepAliveTimeout: limits.KEEP_ALIVE_MS,
     headersTimeout: bounds.headersMs,
     requestTimeout: bounds.requestMs,
+    // Node would answer and then still hand on what is pipelined behind; the server refuses it itself.
+    requireHostHeader: false,
   };
   const server = createSecureServer(
     {

@@ -117,7 +117,8 @@ function sendStream(counter: Counter, request: Request, response: Response, body
  */
 function drain({ raw }: Request): void {
   if (raw.complete || raw.destroyed) return;
-  const timer = setTimeout(() => raw.destroy(), DRAIN_MS);
+  // A connection that broke after its answer tells the request nothing, and the timer must not hold up the end of the process.
+  const timer = setTimeout(() => raw.destroy(), DRAIN_MS).unref();
   raw.once("close", () => clearTimeout(timer));
   raw.once("end", () => clearTimeout(timer));
   raw.on("error", () => {});

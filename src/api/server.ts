@@ -164,6 +164,7 @@ function createApp(serverFactory: ServerFactory, counter: Counter): ApiInstance 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   app.addHook("onRequest", async (request, response) => setCommonHeaders(request, response));
+  app.addHook("onRequest", async ({ raw }) => requireOneHost(raw));
   app.setErrorHandler((error, request, response) => sendProblem(counter, error, request, response));
   return app;
 }
@@ -173,6 +174,14 @@ const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
 /** The client's id where it is harmless in a header and in a log, else one of ours. */
 function requestId(given: string | readonly string[] | undefined): string {
   return typeof given === "string" && REQUEST_ID.test(given) ? given : randomBytes(12).toString("base64url");
+}
+
+/** RFC 9112 section 3.2: a request of HTTP/1.1 has the header Host exactly once. */
+function requireOneHost({ httpVersion, rawHeaders }: Http2ServerRequest): void {
+  if (httpVersion !== "1.1") return;
+  const count = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === "host").length;
+  if (count !== 1)
+    throw new Refusal("invalid_request", "the request line or a header is not valid: Host must be there once");
 }
 
 function setCommonHeaders(request: Request, response: Response): void {
