@@ -28,7 +28,7 @@ export type ZoneFileOptions = {
   readonly cuts?: boolean;
   /** Default: the limit of imports. */
   readonly recordsMax?: number;
-  /** Records of other types than the ten are warnings and not faults. */
+  /** What zone files may hold and zones here do not, such as other types and tags of CAA, is a warning and no fault. */
   readonly leavesOut?: boolean;
 };
 
@@ -53,6 +53,7 @@ type Reading = {
   readonly file: string;
   readonly recordsMax: number;
   readonly groups: Map<string, Group>;
+  readonly leavesOut: boolean;
   readonly errors: ParseError[];
   errorsOmitted: number;
   readonly warnings: string[];
@@ -71,6 +72,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
     file,
     recordsMax: options.recordsMax ?? IMPORT_ZONE_RECORDS_MAX,
     groups: new Map(),
+    leavesOut: options.leavesOut === true,
     errors: [],
     errorsOmitted: 0,
     warnings: [],
@@ -89,7 +91,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
       takeRecord(reading, owner.subarray(0, ownerLength), type, ttl, rdata.slice(0, rdataLength), line, column),
   });
   const soa = requireSoa(reading, report, origin !== undefined);
-  takeReport(reading, report, options.leavesOut === true);
+  takeReport(reading, report);
   if (reading.overLimit !== undefined && options.cuts !== true) {
     return { kind: "too-large", error: { file, ...reading.overLimit, detail: overLimitText(reading.zone) } };
   }
@@ -207,14 +209,18 @@ function wireLength(bytes: Uint8Array, from: number): number {
   return at + 1 - from;
 }
 
-function takeReport(reading: Reading, report: ZoneFileReport, leavesOut: boolean): void {
+function leaveOut(reading: Reading, line: number, column: number, detail: string): void {
+  if (reading.leavesOut) note(reading.warnings, `line ${line}: ${detail}`);
+  else addError(reading, line, column, detail);
+}
+
+function takeReport(reading: Reading, report: ZoneFileReport): void {
   for (const { line, column, detail } of report.errors) addError(reading, line, column, detail);
   for (const { line, column, owner, type } of report.leftOut) {
     const detail = `${owner} ${type}: zones here hold no records of this type`;
-    if (leavesOut) note(reading.warnings, `line ${line}: ${detail}`);
-    else addError(reading, line, column, detail);
+    leaveOut(reading, line, column, detail);
   }
-  reading.errorsOmitted += report.errorsOmitted + (leavesOut ? 0 : report.leftOutOmitted);
+  reading.errorsOmitted += report.errorsOmitted + (reading.leavesOut ? 0 : report.leftOutOmitted);
 }
 
 function draftRecords(reading: Reading, zone: ZoneBody, marks: ZoneFileMarks, mname: string): RecordDraft[] {
@@ -264,7 +270,7 @@ function draftRecord(reading: Reading, zone: ZoneBody, group: Group): RecordDraf
   let fields = fieldsFromRdata(type, wires);
   while (fields.kind === "fault") {
     const { index, detail } = fields;
-    addError(reading, lines[index] ?? line, column, `${titleOf(group, zone)}: ${detail}`);
+    leaveOut(reading, lines[index] ?? line, column, `${titleOf(group, zone)}: ${detail}`);
     wires.splice(index, 1);
     lines.splice(index, 1);
     if (wires.length === 0) return undefined;
@@ -300,7 +306,7 @@ function attempt(
     return make();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    addError(reading, line, column, `${title}: ${error.faults[0]?.detail ?? error.message}`);
+    leaveOut(reading, line, column, `${title}: ${error.faults[0]?.detail ?? error.message}`);
     return undefined;
   }
 }

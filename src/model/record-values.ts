@@ -117,8 +117,8 @@ function spellAddress(text: string, isIpv6: boolean): SpelledValue {
 }
 
 function spellHost(type: RecordType, text: string): SpelledValue {
-  // The root says "no such service" in MX (RFC 7505) and SRV (RFC 2782), and nothing elsewhere.
-  const outcome = hostName(text, { root: type === "MX" || type === "SRV" });
+  // The root is a name as any other, and in MX (RFC 7505) and SRV (RFC 2782) it says "no such service". It has no address.
+  const outcome = hostName(text, { root: type !== "ALIAS" });
   if (outcome.kind === "fault") return valueFault(outcome.detail);
   if (type === "ALIAS" && !isHostSpelling(outcome.text)) return valueFault("must be a host name");
   return { kind: "text", text: outcome.text };
