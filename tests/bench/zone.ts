@@ -41,9 +41,16 @@ function* benchZone(): Generator<string> {
   for (let i = 0; i < WILDCARDS; i += 1) yield `*.wild-${i} A ${address(0xc80000 + i)}`;
 }
 
+export const MILLION = 1_000_000;
+
+/** What `host-<index>` of the zone of one million A records has. */
+export function millionAddress(index: number): string {
+  return address(index);
+}
+
 function* oneMillionAddresses(zone: string): Generator<string> {
   yield* apex(zone);
-  for (let i = 0; i < 1_000_000; i += 1) yield `host-${i} A ${address(i)}`;
+  for (let i = 0; i < MILLION; i += 1) yield `host-${i} A ${address(i)}`;
 }
 
 function* staticQueries(): Generator<string> {
