@@ -24,6 +24,8 @@ export type Listener = {
 export type ListenerLimits = {
   readonly connectionsMax: number;
   readonly connectionsPerAddressMax: number;
+  /** From the connection to the end of the TLS handshake. */
+  readonly handshakeMs: number;
   readonly headersMs: number;
   readonly requestMs: number;
   readonly idleMs: number;
@@ -32,6 +34,7 @@ export type ListenerLimits = {
 export const LISTENER_LIMITS: ListenerLimits = {
   connectionsMax: limits.CONNECTIONS_MAX,
   connectionsPerAddressMax: limits.CONNECTIONS_PER_ADDRESS_MAX,
+  handshakeMs: limits.HANDSHAKE_MS,
   headersMs: limits.HEADERS_MS,
   requestMs: limits.REQUEST_MS,
   idleMs: limits.IDLE_MS,
@@ -55,7 +58,7 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
       // A list that is streamed ends in a small segment, which otherwise waits for the client's acknowledgement (40 ms).
       noDelay: true,
       minVersion: "TLSv1.2",
-      handshakeTimeout: limits.HANDSHAKE_MS,
+      handshakeTimeout: bounds.handshakeMs,
       maxSessionMemory: limits.SESSION_MEMORY_MB,
       maxSessionInvalidFrames: 100,
       maxSessionRejectedStreams: 100,

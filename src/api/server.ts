@@ -198,7 +198,9 @@ function setCommonHeaders(request: Request, response: Response): void {
 
 /** What is no HTTP gets one answer in plain bytes, and the connection ends. */
 function answerBrokenRequest(error: Error & { readonly code?: string }, socket: Socket): void {
-  if (socket.destroyed || !socket.writable) return void socket.destroy();
+  // Words for a client that has not ended its handshake would wait for it for ever, and hold its place.
+  const isHttp = error.code === "ERR_HTTP_REQUEST_TIMEOUT" || error.code?.startsWith("HPE_") === true;
+  if (!isHttp || socket.destroyed || !socket.writable) return void socket.destroy();
   const [status, reason] =
     error.code === "ERR_HTTP_REQUEST_TIMEOUT"
       ? [408, "Request Timeout"]

@@ -1,9 +1,11 @@
 /** Bytes that no honest client sends, over real TLS: ambiguous lengths, frames without end, handshakes without end. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { connect as connectTcp, createServer as createTcpServer } from "node:net";
 import test from "node:test";
 import { connect, type TLSSocket } from "node:tls";
 import Type from "typebox";
+import type { ListenerLimits } from "../../src/api/listener.ts";
 import { route } from "../../src/api/route.ts";
 import { startApi, type TestApi } from "../support/api.ts";
 import { waitFor } from "../support/wait.ts";
@@ -12,7 +14,7 @@ const common = { tag: "t", summary: "Do", access: "public", response: Type.Unkno
 const BODY_LIMIT = 10_000;
 
 /** A server with one route that takes a body and one that takes none, both of which count who was there. */
-async function startTarget(bounds: { readonly idleMs?: number } = {}) {
+async function startTarget(bounds: Partial<ListenerLimits> = {}) {
   const seen: string[] = [];
   const logged: string[] = [];
   const reply = (path: string) => () => {
@@ -313,3 +315,49 @@ test("a client may not ask for one handshake after the other", async () => {
   }
   await stillAnswers(target.api);
 });
+
+test("connections that never end their handshake give back their places", async () => {
+  await using target = await startTarget({ handshakeMs: 300 });
+  await using greeter = await recordedHello();
+  const hello = greeter.bytes;
+  const openings = [
+    Buffer.alloc(0),
+    Buffer.from([0x16]),
+    hello.subarray(0, 40),
+    hello,
+    Buffer.from("GET / HTTP/1.1\r\n\r\n"),
+  ];
+  const sockets = openings.flatMap((bytes) =>
+    ["stays", "ends"].map((end) => {
+      const socket = connectTcp({ port: target.api.server.port, host: "127.0.0.1", allowHalfOpen: true });
+      socket.on("error", () => {});
+      socket.write(bytes);
+      if (end === "ends") socket.end();
+      return socket;
+    }),
+  );
+  await waitFor("those that wait are taken in", 5_000, () => target.api.server.openConnections() >= 4);
+  await waitFor("every place is free again", 5_000, () => target.api.server.openConnections() === 0);
+  await stillAnswers(target.api);
+  for (const socket of sockets) socket.destroy();
+  assert.deepEqual(target.logged, []);
+});
+
+/** What a TLS client begins with: it speaks first, and to nobody here. */
+async function recordedHello(): Promise<{
+  readonly bytes: Buffer;
+  readonly [Symbol.asyncDispose]: () => Promise<void>;
+}> {
+  const server = createTcpServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  assert.ok(typeof address === "object" && address !== null);
+  const client = connect({ port: address.port, host: "127.0.0.1", rejectUnauthorized: false });
+  client.on("error", () => {});
+  const [socket] = await once(server, "connection");
+  const [bytes] = await once(socket, "data");
+  socket.destroy();
+  client.destroy();
+  return { bytes, [Symbol.asyncDispose]: async () => void server.close() };
+}
