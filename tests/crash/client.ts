@@ -25,8 +25,8 @@ export type CrashClient = AsyncDisposable & {
 };
 
 /** `base` gives the node's address as it is now. The certificate is self-made, and what is tested is not TLS. */
-export function createCrashClient(base: () => string): CrashClient {
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+export function createCrashClient(base: () => string, allowH2: boolean): CrashClient {
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, allowH2 });
   let token: string | undefined;
   const send = async ({ method, path, json, text, requestId }: CrashRequest) => {
     const body = text?.body ?? (json === undefined ? undefined : JSON.stringify(json));

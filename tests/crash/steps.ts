@@ -207,9 +207,9 @@ function bulkDelete(chooser: Chooser): Step | undefined {
 const IMPORT_SIZES = [3, 40, 40, 300];
 
 /** All clients write the same few records: the last one in the audit log holds. */
-function contendForRecord({ chance, sharedZone, next }: Chooser): Step {
+function contendForRecord({ client, chance, sharedZone, next }: Chooser): Step {
   const name = `contested${chance.below(CONTESTED)}`;
-  const json = { name, type: "A", ttl: 60, values: [drawValue("A", next())] };
+  const json = { name, type: "A", ttl: 60, values: [drawValue("A", ((client + 1) << 16) + next())] };
   return {
     request: { method: "POST", path: `/zones/${sharedZone}/records`, json },
     status: 200,
