@@ -12,7 +12,9 @@ export type Cidr = { readonly address: Uint8Array; readonly prefixBits: number; 
 
 const DOT = 0x2e;
 const COLON = 0x3a;
-const encoder = new TextEncoder();
+/** The longest text: six groups of four digits and a dotted tail. For `ipFromText`, which copies its result out. */
+const TEXT_MAX = 45;
+const textBytes = new Uint8Array(TEXT_MAX);
 
 /** Writes the address in `text[start, end)` to 4 bytes of `target`. False when it is not four decimal octets without leading zeros. */
 export function writeIpv4(text: Uint8Array, start: number, end: number, target: Uint8Array, offset: number): boolean {
@@ -88,11 +90,18 @@ export function writeIpv6(text: Uint8Array, start: number, end: number, target: 
 
 /** The 4 or 16 bytes of an address, or undefined when the text is not one. */
 export function ipFromText(text: string): Uint8Array | undefined {
-  const bytes = encoder.encode(text);
-  const isIpv6 = text.includes(":");
+  const { length } = text;
+  if (length > TEXT_MAX) return undefined;
+  let isIpv6 = false;
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 0x7f) return undefined;
+    if (code === COLON) isIpv6 = true;
+    textBytes[at] = code;
+  }
   const address = new Uint8Array(isIpv6 ? IPV6_BYTES : IPV4_BYTES);
-  const write = isIpv6 ? writeIpv6 : writeIpv4;
-  return write(bytes, 0, bytes.length, address, 0) ? address : undefined;
+  const isAddress = isIpv6 ? writeIpv6(textBytes, 0, length, address, 0) : writeIpv4(textBytes, 0, length, address, 0);
+  return isAddress ? address : undefined;
 }
 
 /** Text of the `length` (4 or 16) bytes at `offset`: dotted quad, or RFC 5952. */

@@ -137,10 +137,21 @@ export function isAbsoluteText(text: Uint8Array, start: number, end: number): bo
 export function nameFromText(text: string, origin?: Uint8Array): NameResult {
   const isLong = text.length > NAME_TEXT_USUAL;
   const bytes = isLong ? encoder.encode(text) : textBytes;
-  const end = isLong ? bytes.length : encoder.encodeInto(text, textBytes).written;
+  const end = isLong ? bytes.length : putText(text);
   const length = writeName(bytes, 0, end, origin ?? ROOT_NAME, origin?.length ?? 0, nameBytes, 0);
   if (length < 0) return { kind: "error", reason: nameFaultText(length) };
   return { kind: "name", name: nameBytes.slice(0, length) };
+}
+
+/** Puts the text into `textBytes` as UTF-8 and returns its length. */
+function putText(text: string): number {
+  const { length } = text;
+  for (let at = 0; at < length; at++) {
+    const code = text.charCodeAt(at);
+    if (code > 0x7f) return encoder.encodeInto(text, textBytes).written;
+    textBytes[at] = code;
+  }
+  return length;
 }
 
 /**

@@ -173,10 +173,14 @@ export function nodeOf(writer: ImageWriter, zone: ZoneHandle, key: NameKey): num
 
 /** The node of a name at or below the apex, made where it is missing, with the empty non-terminals above it. */
 export function ensureNode(writer: ImageWriter, zone: ZoneHandle, key: NameKey): number {
+  const found = nodeOf(writer, zone, key);
+  return found === 0 ? addNode(writer, zone, key) : found;
+}
+
+/** As `ensureNode`, of a name that has no node. */
+export function addNode(writer: ImageWriter, zone: ZoneHandle, key: NameKey): number {
   const apexAt = key.length - zone.length;
   const depth = key.labels - zone.labels;
-  const found = nodeOf(writer, zone, key);
-  if (found !== 0) return found;
   // Children before parents: no reader finds a name whose existence does not show yet.
   const node = createNode(writer, zone.incarnation, key.hashes[0]!, key.lower, 0, apexAt);
   let child = 0;

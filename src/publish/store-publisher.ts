@@ -59,7 +59,7 @@ const SLICE_MS = 5;
 /** Names, or records of zones that are built, which one transaction publishes at once, before the acknowledgement. */
 const NAMES_AT_ONCE = 300;
 /** Records read from the store in one step. */
-const STEP_RECORDS = 100;
+const STEP_RECORDS = 500;
 const STEP_NAMES = 20;
 /** A change of more names than this, and of an eighth of the zone, is built beside it and shown as a whole. */
 const NAMES_REBUILT = 1000;

@@ -8,6 +8,7 @@ import { RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import {
+  addNode,
   createZone,
   discardZone,
   ensureNode,
@@ -242,9 +243,10 @@ export function changeRRset(
   for (const rdata of rdatas) {
     if (addRdata(buffer, rdata, rdata.length, publisher) === "full") return "the RRset is too large for a DNS message";
   }
-  const conflict = nodeConflict(writer, nodeOf(writer, zone, key), type, buffer.count, isApex);
+  const node = nodeOf(writer, zone, key);
+  const conflict = nodeConflict(writer, node, type, buffer.count, isApex);
   if (conflict !== undefined) return conflict;
-  placeRRset(publisher, key, ensureNode(writer, zone, key), cut);
+  placeRRset(publisher, key, node === 0 ? addNode(writer, zone, key) : node, cut);
   if (isApex && type === RRTYPE.NS) zone.nsIsFromSoa = false;
   if (type === RRTYPE.SOA) completeApex(publisher, []);
   return undefined;

@@ -6,8 +6,8 @@ import { changeCounts } from "./counts.ts";
 import type { Database } from "./database.ts";
 import type { Envelope, StoredEnvelope } from "./envelope.ts";
 import { writeJournal } from "./journal.ts";
-import { type IdRow, readId, readObject, readZoneRow, writeZoneRow } from "./objects.ts";
-import { place, touch, view, type Work } from "./placing.ts";
+import { type IdRow, readObject, readZoneRow, writeZoneRow } from "./objects.ts";
+import { idRowsOf, place, touch, view, type Work } from "./placing.ts";
 import { makeReader } from "./reader.ts";
 import type { Seal } from "./seal.ts";
 import type { Change, ChangeBatch, Stamp, Stored, StoreReader } from "./store.ts";
@@ -52,12 +52,12 @@ export function beginChanges(database: Database, seal: Seal): Changes {
     rows.current.set(zone, known);
     return known;
   };
-  const work: Work = { database, seal, counts, touched: new Map(), zoneRow, dirty: false };
+  const work: Work = { database, seal, counts, touched: new Map(), zoneRow, dirty: false, lastIds: undefined };
   return {
     reader: makeReader({ database, seal, counts, zoneRow }),
     at: (kind, key) => readObject(database, kind, key),
     view: (kind, stored) => view(work, kind, stored),
-    idRows: (kind, id) => readId(database, kind, id),
+    idRows: (kind, id) => idRowsOf(work, kind, id),
     zoneRow,
     setZoneRow: (row) => setZoneRow(work, rows, row),
     raiseFloor: (zone, floor, ending) => raiseFloor(work, rows, zone, floor, ending),

@@ -56,12 +56,14 @@ export function strikeTally(database: Database, zone: string, life: Stamp): void
 
 /** Counters of one transaction: held in memory until `save`. */
 export function changeCounts(database: Database): CountChanges {
-  const changed = new Map<string, { readonly key: Uint8Array; tally: Tally }>();
+  const changed = new Map<string, Counter>();
   const entry = (name: string, makeKey: () => Uint8Array) => {
     let found = changed.get(name);
     if (found === undefined) {
       const key = makeKey();
-      found = { key, tally: readTally(database, key) };
+      const { count, digest } = readTally(database, key);
+      const [high, low] = [0, 8].map((at) => Number.parseInt(digest.slice(at, at + 8), 16));
+      found = { key, count, high: high ?? 0, low: low ?? 0 };
       changed.set(name, found);
     }
     return found;
@@ -69,37 +71,35 @@ export function changeCounts(database: Database): CountChanges {
   const ofKind = (kind: Kind) => entry(kind, () => kindKey(kind));
   const ofZone = (zone: string, life: Stamp) => entry(`${zone}\0${life}`, () => zoneKey(zone, life));
   return {
-    ofKind: (kind) => ofKind(kind).tally.count,
-    ofZone: (zone, life) => ofZone(zone, life).tally,
+    ofKind: (kind) => ofKind(kind).count,
+    ofZone: (zone, life) => tallyOf(ofZone(zone, life)),
     addToKind: (kind, difference) => {
       if (difference === 0) return;
-      const found = ofKind(kind);
-      found.tally = { ...found.tally, count: found.tally.count + difference };
+      ofKind(kind).count += difference;
     },
     addToZone: (zone, life, difference, version) => {
       const found = ofZone(zone, life);
-      const { count, digest } = found.tally;
-      found.tally = {
-        count: count + difference,
-        digest: version === undefined ? digest : exclusiveOr(digest, hash64(version)),
-      };
+      found.count += difference;
+      if (version !== undefined) mixIn(found, version);
     },
     save: () => {
-      for (const { key, tally } of changed.values()) database.put(TABLE.COUNT, key, JSON.stringify(tally));
+      for (const counter of changed.values()) {
+        database.put(TABLE.COUNT, counter.key, JSON.stringify(tallyOf(counter)));
+      }
     },
   };
 }
 
-function exclusiveOr(left: string, right: string): string {
-  const halves = [0, 8].map((at) => {
-    const half = Number.parseInt(left.slice(at, at + 8), 16) ^ Number.parseInt(right.slice(at, at + 8), 16);
-    return (half >>> 0).toString(16).padStart(8, "0");
-  });
-  return halves.join("");
+/** A tally in the making: the digest as two words. */
+type Counter = { readonly key: Uint8Array; count: number; high: number; low: number };
+
+function tallyOf({ count, high, low }: Counter): Tally {
+  const digest = [high, low].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");
+  return { count, digest };
 }
 
 /** Two lanes of FNV-1a with a final mix; guards against accidents, not against an attacker. */
-function hash64(text: string): string {
+function mixIn(counter: Counter, text: string): void {
   let low = 0x811c9dc5;
   let high = 0x1b873593;
   for (let index = 0; index < text.length; index++) {
@@ -108,7 +108,8 @@ function hash64(text: string): string {
     high = Math.imul(high ^ (code + index), 0x5bd1e995);
     high ^= high >>> 15;
   }
-  return [low, high].map((half) => (mix(half) >>> 0).toString(16).padStart(8, "0")).join("");
+  counter.high ^= mix(low);
+  counter.low ^= mix(high);
 }
 
 function mix(half: number): number {

@@ -93,15 +93,18 @@ export type StoredEnvelope = {
   readonly hidden: Hidden | undefined;
 };
 
+/** What a body may have that need not be written a second time. */
+type PackedBody = { readonly id?: string; readonly zone?: string; readonly name?: string; readonly type?: string };
+
 type Packed = {
-  k: NaturalKey;
+  k?: NaturalKey;
   s: Stamp;
   b?: Stamp;
   l?: Stamp;
   r?: number;
   n?: Readonly<Record<string, Stamp>>;
   i?: string;
-  v?: unknown;
+  v?: PackedBody;
   m?: NaturalKey;
   x?: 1;
   h?: Hidden;
@@ -110,17 +113,26 @@ type Packed = {
 /** The text that lies in the store. What has its usual value is left out. */
 export function packEnvelope({ key, envelope, sealed, hidden }: StoredEnvelope): string {
   const { stamp, born, life, renames, seen, id, content } = envelope;
-  const packed: Packed = { k: key, s: stamp };
+  // Every kind's body is an object.
+  const body = content.kind === "body" ? (content.body as PackedBody) : undefined;
+  const packed: Packed = { s: stamp };
+  if (!isRecordKey(key, body)) packed.k = key;
   if (born !== stamp) packed.b = born;
   if (life !== STAMP_ZERO) packed.l = life;
   if (renames !== 0) packed.r = renames;
   if (Object.keys(seen).length > 0) packed.n = seen;
-  if (id !== "") packed.i = id;
-  if (content.kind === "body") packed.v = content.body;
-  else if (content.movedTo !== undefined) packed.m = content.movedTo;
+  if (id !== (body?.id ?? "")) packed.i = id;
+  if (body !== undefined) packed.v = body;
+  else if (content.kind === "tombstone" && content.movedTo !== undefined) packed.m = content.movedTo;
   if (sealed) packed.x = 1;
   if (hidden !== undefined) packed.h = hidden;
   return JSON.stringify(packed);
+}
+
+/** There are a million records where there are ten of anything else: their keys are read from their bodies. */
+function isRecordKey(key: NaturalKey, body: PackedBody | undefined): boolean {
+  if (body === undefined || key.length !== 3) return false;
+  return body.zone === key[0] && body.name === key[1] && body.type === key[2];
 }
 
 const NOTHING_SEEN: Readonly<Record<string, Stamp>> = {};
@@ -128,7 +140,7 @@ const NOTHING_SEEN: Readonly<Record<string, Stamp>> = {};
 export function unpackEnvelope(text: string): StoredEnvelope {
   const packed: Packed = JSON.parse(text);
   return {
-    key: packed.k,
+    key: packed.k ?? [packed.v?.zone ?? "", packed.v?.name ?? "", packed.v?.type ?? ""],
     sealed: packed.x === 1,
     hidden: packed.h,
     envelope: {
@@ -137,7 +149,7 @@ export function unpackEnvelope(text: string): StoredEnvelope {
       life: packed.l ?? STAMP_ZERO,
       renames: packed.r ?? 0,
       seen: packed.n ?? NOTHING_SEEN,
-      id: packed.i ?? "",
+      id: packed.i ?? packed.v?.id ?? "",
       content:
         packed.v !== undefined
           ? { kind: "body", body: packed.v }

@@ -1,7 +1,7 @@
 /** Transactions in the memory of one thread, and the one batch of rows that a group of them becomes. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { asBinary, type RootDatabase } from "lmdb";
-import { type Cell, layOver, makeOverlay, type Overlay } from "./overlay.ts";
+import { type Cell, layOver, makeOverlay, type Overlay, textOf } from "./overlay.ts";
 
 /** LMDB takes no longer ones. */
 const KEY_BYTES_MAX = 1978;
@@ -47,7 +47,9 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
   return {
     root,
     get: (key) => {
-      const cell = own === undefined ? undefined : (own.get(key) ?? group.get(key));
+      if (own === undefined || (own.size() === 0 && group.size() === 0)) return root.get(key);
+      const text = textOf(key);
+      const cell = own.get(text) ?? group.get(text);
       return cell === undefined ? root.get(key) : cell.value;
     },
     written: (start, end) => {

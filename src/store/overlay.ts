@@ -7,7 +7,8 @@
 export type Cell = { readonly key: Uint8Array; readonly value: string | undefined };
 
 export type Overlay = {
-  readonly get: (key: Uint8Array) => Cell | undefined;
+  /** By the text of the key: see `textOf`. */
+  readonly get: (text: string) => Cell | undefined;
   readonly set: (cell: Cell) => void;
   /** From `start` on and before `end`, in the order of keys. */
   readonly range: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
@@ -20,8 +21,9 @@ export type Overlay = {
 const BLOCK_KEYS_MAX = 512;
 
 /** One character a byte: such texts compare as the bytes do, and a Map finds them. */
-function textOf(key: Uint8Array): string {
-  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("latin1");
+export function textOf(key: Uint8Array): string {
+  const bytes = key instanceof Buffer ? key : Buffer.from(key.buffer, key.byteOffset, key.byteLength);
+  return bytes.toString("latin1");
 }
 
 /** The first index at which `isAtLeast` holds, which it does for all behind it too. */
@@ -51,7 +53,7 @@ export function makeOverlay(): Overlay {
     if (block.length > BLOCK_KEYS_MAX) blocks.splice(at + 1, 0, block.splice(BLOCK_KEYS_MAX / 2));
   };
   return {
-    get: (key) => cells.get(textOf(key)),
+    get: (text) => cells.get(text),
     set: (cell) => {
       const text = textOf(cell.key);
       if (!cells.has(text)) insert(text);

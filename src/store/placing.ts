@@ -35,7 +35,18 @@ export type Work = {
   readonly touched: Map<string, Touched>;
   readonly zoneRow: (zone: string) => ZoneRow;
   dirty: boolean;
+  /** Of the id that was asked for last: a write asks twice. */
+  lastIds: { readonly kind: Kind; readonly id: string; readonly rows: readonly IdRow[] } | undefined;
 };
+
+/** Where an id has versions. */
+export function idRowsOf(work: Work, kind: Kind, id: string): readonly IdRow[] {
+  const last = work.lastIds;
+  if (last?.id === id && last.kind === kind) return last.rows;
+  const rows = readId(work.database, kind, id);
+  work.lastIds = { kind, id, rows };
+  return rows;
+}
 
 export function view<K extends Kind>(work: Work, kind: K, stored: StoredEnvelope | undefined): Stored<K> | undefined {
   if (stored === undefined || !isAlive(kind, stored, work.zoneRow)) return undefined;
@@ -136,8 +147,8 @@ function settleIds(
   return changed;
 }
 
-function rowsBesides({ database }: Work, kind: Kind, id: string, own: string): readonly IdRow[] {
-  return readId(database, kind, id).filter(({ key }) => key !== own);
+function rowsBesides(work: Work, kind: Kind, id: string, own: string): readonly IdRow[] {
+  return idRowsOf(work, kind, id).filter(({ key }) => key !== own);
 }
 
 function idRowOf(key: string, stored: StoredEnvelope): IdRow {
@@ -148,6 +159,7 @@ function idRowOf(key: string, stored: StoredEnvelope): IdRow {
 
 /** Lets an id live at one key only, and gives the keys at which that changed something. */
 function settleId(work: Work, kind: Kind, id: string, rows: readonly IdRow[]): readonly NaturalKey[] {
+  work.lastIds = undefined;
   writeId(work.database, kind, id, rows);
   const home = homeOfId(rows);
   const changed: NaturalKey[] = [];

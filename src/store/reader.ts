@@ -103,11 +103,11 @@ function list<K extends Kind>(
   let after = options.after === undefined ? undefined : keyBytes(kind, options.after);
   while (found.length < limit) {
     const chunk = Math.max(limit - found.length, CHUNK_MIN);
-    const rows = database.range(TABLE.OBJECT, { prefix, limit: chunk, ...(after !== undefined && { after }) });
-    let isLast = rows.length < chunk;
-    for (const { key, value } of rows) {
+    const page = database.values(TABLE.OBJECT, { prefix, limit: chunk, ...(after !== undefined && { after }) });
+    let isLast = page.values.length < chunk;
+    after = page.lastKey;
+    for (const value of page.values) {
       const object = unpackEnvelope(value);
-      after = key;
       const stored = show(kind, object, lookup);
       if (stored !== undefined && found.length < limit) found.push(stored);
       const zone = kind === "record" ? object.key[0] : undefined;
