@@ -155,7 +155,7 @@ function mayConfined({ confined }: Row, zones: string, where: Target["where"], p
 /** Something that no route takes, so that who comes in is refused at the very last. */
 function nonsense({ method, least }: Row, target: Target): { readonly path: string; readonly body?: string } {
   const reads = method === "GET" || method === "HEAD";
-  if (reads) return { path: `${target.path}?nonsense=1` };
+  if (reads) return { path: `${target.path}?nonsense=%zz` };
   return { path: target.path, body: least === "public" ? "nonsense" : '{"nonsense"' };
 }
 
