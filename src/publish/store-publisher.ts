@@ -27,7 +27,7 @@ import {
 } from "./store-zone.ts";
 
 export type StorePublisherOptions = {
-  readonly store: Pick<Store, "get" | "list" | "count" | "serialOf" | "stateOf" | "onChange">;
+  readonly store: Pick<Store, "get" | "list" | "answering" | "count" | "serialOf" | "stateOf" | "onChange">;
   readonly writer: ImageWriter;
   readonly log: Log;
   /** Milliseconds from any moment on; default: those of the process. */
@@ -77,7 +77,7 @@ type Work = {
   isPlanned: boolean;
   /** Names that changed, with the types of their records. */
   readonly names: Names;
-  building: { readonly image: ZoneImage; after: NaturalKey | undefined; isRead: boolean } | undefined;
+  building: { readonly image: ZoneImage; cursor: Uint8Array | undefined; isRead: boolean } | undefined;
 };
 
 type State = {
@@ -332,7 +332,7 @@ function plan(state: State, work: Work, stored: Stored<"zone"> | undefined): voi
   // Everything is read from the beginning: what has changed so far comes along.
   work.names.clear();
   const serial = options.store.serialOf(work.zone) ?? 0;
-  work.building = { image: buildZone(tools, stored, serial), after: undefined, isRead: false };
+  work.building = { image: buildZone(tools, stored, serial), cursor: undefined, isRead: false };
 }
 
 /** The next records of a zone in the making; at the end what changed meanwhile, and then it answers. */
@@ -343,17 +343,14 @@ function build(state: State, work: Work, stored: Stored<"zone">): boolean {
   const { image } = building;
   const publisher = publisherOf(tools, image);
   if (!building.isRead) {
-    const { after } = building;
-    const page = options.store.list("record", {
-      prefix: [work.zone],
+    const { cursor } = building;
+    const page = options.store.answering(work.zone, {
       limit: STEP_RECORDS,
-      ...(after === undefined ? {} : { after }),
+      ...(cursor === undefined ? {} : { cursor }),
     });
-    for (const { body, shadowedBy } of page) {
-      if (shadowedBy === undefined) addStored(tools, publisher, image, body);
-    }
-    building.after = page.at(-1)?.key;
-    building.isRead = page.length < STEP_RECORDS;
+    for (const record of page.records) addStored(tools, publisher, image, record);
+    building.cursor = page.cursor;
+    building.isRead = page.cursor === undefined;
     return false;
   }
   for (const [name, types] of takeSome(work.names)) publishName(tools, publisher, image, options.store, name, types);

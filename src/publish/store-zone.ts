@@ -17,11 +17,11 @@ import {
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import { RECORD_TYPES, type RecordBody, type RecordType, type ZoneBody } from "../model/objects.ts";
+import { RECORD_TYPES, type RecordType, type ZoneBody } from "../model/objects.ts";
 import { ownsName } from "../model/ownership.ts";
 import { typeNumber, valueRdata } from "../model/record-values.ts";
 import { soaRdata } from "../model/soa.ts";
-import type { Stamp, Stored, StoreReader } from "../store/store.ts";
+import type { AnsweringRecord, Stamp, Stored, StoreReader } from "../store/store.ts";
 import { createRRsetBuffer, type RRsetBuffer } from "./rrset-wire.ts";
 import { changeRRset, type ZonePublisher } from "./zone-publisher.ts";
 
@@ -84,7 +84,7 @@ export function hideZone(tools: ZoneTools, wire: Uint8Array): void {
 }
 
 /** Adds a record to an incarnation in the making, to which nothing of its type at its name was added before. */
-export function addStored(tools: ZoneTools, publisher: ZonePublisher, image: ZoneImage, record: RecordBody): void {
+export function addStored(tools: ZoneTools, publisher: ZonePublisher, image: ZoneImage, record: AnsweringRecord): void {
   const owner = ownerOf(image, record.name);
   if (record.values.length > 0) putRecord(tools, publisher, image, owner, record);
   else if (record.name !== "@") {
@@ -144,7 +144,7 @@ function putRecord(
   publisher: ZonePublisher,
   image: ZoneImage,
   owner: Uint8Array,
-  record: RecordBody,
+  record: AnsweringRecord,
 ): void {
   // An answer has one CNAME, and one target of an ALIAS, whatever the method.
   const values = ownsName(record.type) ? record.values.slice(0, 1) : record.values;

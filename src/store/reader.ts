@@ -2,17 +2,17 @@
 
 import { keyBytes } from "../model/keys.ts";
 import type { Bodies, Kind, NaturalKey } from "../model/objects.ts";
+import { isAlive, type ZoneLookup } from "./alive.ts";
+import { readAnswering } from "./answering.ts";
 import type { Counts } from "./counts.ts";
 import { behindPrefix, type Database, TABLE } from "./database.ts";
 import { homeOfId } from "./effective.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { idKey, readId, readObject } from "./objects.ts";
-import { type AliasItem, isOfZone } from "./raw-items.ts";
+import type { AliasItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import { LIST_PAGE_MAX, type ListOptions, type Stored, type StoreReader } from "./store.ts";
 import type { ZoneRow } from "./zone-row.ts";
-
-export type ZoneLookup = (zone: string) => ZoneRow;
 
 export type ReaderParts = {
   readonly database: Database;
@@ -20,14 +20,6 @@ export type ReaderParts = {
   readonly counts: Counts;
   readonly zoneRow: ZoneLookup;
 };
-
-/** Whether a version of that kind and key is alive: no tombstone, in the zone's present life, not moved elsewhere. */
-export function isAlive(kind: Kind, { key, envelope, hidden }: StoredEnvelope, zoneRow: ZoneLookup): boolean {
-  if (envelope.content.kind !== "body" || hidden?.by === "id") return false;
-  if (!isOfZone(kind)) return true;
-  const row = zoneRow(key[0] ?? "");
-  return row.alive && row.floor === envelope.life;
-}
 
 /** The object as others see it, its secrets opened. Undefined for a tombstone. */
 export function storedOf<K extends Kind>(kind: K, object: StoredEnvelope, seal: Seal): Stored<K> | undefined {
@@ -78,6 +70,7 @@ export function makeReader({ database, seal, counts, zoneRow }: ReaderParts): St
       const row = zoneRow(zone);
       return row.alive ? (row.activation?.state ?? "pending") : undefined;
     },
+    answering: (zone, options) => readAnswering(database, zoneRow, zone, options),
   };
 }
 const ALIASES_READ = 100;

@@ -4,7 +4,7 @@
  * once it is on the disk, in the order of commits, before the promise of `write` resolves: who got an acknowledgement
  * finds the change in every view of this node.
  */
-import type { Bodies, Kind, NaturalKey } from "../model/objects.ts";
+import type { Bodies, Kind, NaturalKey, RecordBody } from "../model/objects.ts";
 
 /** A hybrid logical clock's reading, as text that sorts by time: milliseconds, counter, node id. "" is stamp zero. */
 export type Stamp = string;
@@ -43,6 +43,19 @@ export type StoreReader = {
   /** Serial of the zone's SOA; undefined where there is no such zone. */
   serialOf(zone: string): number | undefined;
   stateOf(zone: string): "pending" | "active" | undefined;
+  /** The records of a zone that are in effect, by pages in the order of keys. */
+  answering(zone: string, options: { readonly limit: number; readonly cursor?: Uint8Array }): AnsweringPage;
+};
+
+/** What the answer of a record is made of. */
+export type AnsweringRecord = Pick<
+  RecordBody,
+  "name" | "type" | "ttl" | "values" | "priority" | "weight" | "port" | "tag"
+>;
+/** May hold fewer records than asked for. Without a cursor it is the last. */
+export type AnsweringPage = {
+  readonly records: readonly AnsweringRecord[];
+  readonly cursor: Uint8Array | undefined;
 };
 
 export type AuditEntry = {

@@ -1,0 +1,15 @@
+/** Which versions count: those of the present, and of those of zones the ones of the zone's present life. */
+import type { Kind } from "../model/objects.ts";
+import type { StoredEnvelope } from "./envelope.ts";
+import { isOfZone } from "./raw-items.ts";
+import type { ZoneRow } from "./zone-row.ts";
+
+export type ZoneLookup = (zone: string) => ZoneRow;
+
+/** Whether a version of that kind and key is alive: no tombstone, in the zone's present life, not moved elsewhere. */
+export function isAlive(kind: Kind, { key, envelope, hidden }: StoredEnvelope, zoneRow: ZoneLookup): boolean {
+  if (envelope.content.kind !== "body" || hidden?.by === "id") return false;
+  if (!isOfZone(kind)) return true;
+  const row = zoneRow(key[0] ?? "");
+  return row.alive && row.floor === envelope.life;
+}

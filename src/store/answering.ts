@@ -1,0 +1,57 @@
+/**
+ * The records of a zone that are answered, with no more of them than an answer is made of: at its start a node reads all
+ * that it has.
+ */
+import { keyBytes } from "../model/keys.ts";
+import type { RecordBody, RecordType } from "../model/objects.ts";
+import { isAlive, type ZoneLookup } from "./alive.ts";
+import { type Database, TABLE } from "./database.ts";
+import { unpackEnvelope } from "./envelope.ts";
+import { STAMP_ZERO } from "./stamp.ts";
+import type { AnsweringPage, AnsweringRecord } from "./store.ts";
+
+/** By the text that a row has. MX, SRV and CAA have numbers beside their values. */
+const PLAIN_TYPES: ReadonlyMap<string, RecordType> = new Map(
+  (["A", "AAAA", "CNAME", "NS", "PTR", "TXT", "ALIAS"] as const).map((type) => [type, type]),
+);
+
+/**
+ * The row of a record with one value and nothing special, which is nearly every one, as `packEnvelope` writes it: its life,
+ * name, type, TTL and value. Reading it so takes an eighth of what JSON.parse takes; any other row goes that way.
+ */
+const PLAIN_ROW =
+  /^\{"s":"[^"\\]*",(?:"b":"[^"\\]*",)?(?:"l":"([^"\\]*)",)?"v":\{"id":"[^"\\]*","zone":"[^"\\]*","name":"([^"\\]*)","type":"([A-Z]+)","ttl":(\d+),"values":\[\{"value":"([^"\\]*)"\}\],"protected":(?:true|false),"auto_populate":(?:true|false)\}\}$/;
+
+/** `limit` counts rows: a page may have fewer records, and no cursor where it is the last. */
+export function readAnswering(
+  database: Database,
+  zoneRow: ZoneLookup,
+  zone: string,
+  { limit, cursor }: { readonly limit: number; readonly cursor?: Uint8Array },
+): AnsweringPage {
+  const row = zoneRow(zone);
+  const prefix = keyBytes("record", [zone]);
+  const page = database.values(TABLE.OBJECT, { prefix, limit, ...(cursor !== undefined && { after: cursor }) });
+  const records: AnsweringRecord[] = [];
+  for (const value of page.values) {
+    const record = plainRecord(value, row.floor) ?? anyRecord(value, () => row);
+    if (record !== undefined && row.alive) records.push(record);
+  }
+  return { records, cursor: page.values.length < limit ? undefined : page.lastKey };
+}
+
+function plainRecord(text: string, floor: string): AnsweringRecord | undefined {
+  const match = PLAIN_ROW.exec(text);
+  if (match === null) return undefined;
+  const type = PLAIN_TYPES.get(match[3] ?? "");
+  const [, life = STAMP_ZERO, name = "", , ttl, value = ""] = match;
+  return type === undefined || life !== floor ? undefined : { name, type, ttl: Number(ttl), values: [{ value }] };
+}
+
+function anyRecord(text: string, zoneRow: ZoneLookup): AnsweringRecord | undefined {
+  const stored = unpackEnvelope(text);
+  const { content } = stored.envelope;
+  if (content.kind !== "body" || stored.hidden !== undefined || !isAlive("record", stored, zoneRow)) return undefined;
+  // Rows of this prefix are records. Their secrets stay sealed: no answer holds one.
+  return content.body as RecordBody;
+}
