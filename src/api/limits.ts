@@ -6,6 +6,10 @@ export const CONNECTIONS_MAX = 2_048;
 export const CONNECTIONS_PER_ADDRESS_MAX = 512;
 /** Requests under way together; one beyond is told to come again. */
 export const REQUESTS_MAX = 1_024;
+/** Of them from one address (an IPv6 /64 is one), so that a client which reads no answers cannot take all. */
+export const REQUESTS_PER_ADDRESS_MAX = 256;
+/** Places beyond REQUESTS_MAX that only /healthz, /readyz and /metrics may take. */
+export const PROBE_REQUESTS_RESERVED = 64;
 export const HANDSHAKE_MS = 10_000;
 export const HEADERS_MS = 15_000;
 /** From the first byte of a request to the last byte of its body. */

@@ -1,4 +1,5 @@
 /** The TLS listener: HTTP/2 and HTTP/1.1 on one port, with bounds on everything that a client can open or leave open. */
+import { constants } from "node:crypto";
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -9,6 +10,9 @@ import type { Socket } from "node:net";
 import type { Identity } from "./certificate.ts";
 import { plainAddress } from "./client-address.ts";
 import * as limits from "./limits.ts";
+
+/** No renegotiation: it is work for the asking (TLS 1.3 has none). */
+export const TLS = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
 
 export type Listener = {
   readonly server: Http2SecureServer;
@@ -57,7 +61,7 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
       allowHTTP1: true,
       // A list that is streamed ends in a small segment, which otherwise waits for the client's acknowledgement (40 ms).
       noDelay: true,
-      minVersion: "TLSv1.2",
+      ...TLS,
       handshakeTimeout: bounds.handshakeMs,
       maxSessionMemory: limits.SESSION_MEMORY_MB,
       maxSessionInvalidFrames: 100,

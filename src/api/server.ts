@@ -13,7 +13,7 @@ import { type CertificateSource, loadIdentity, watchIdentity } from "./certifica
 import { crossOrigin } from "./cross-origin.ts";
 import { addDocumentation } from "./documentation.ts";
 import * as limits from "./limits.ts";
-import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits } from "./listener.ts";
+import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits, TLS } from "./listener.ts";
 import { openApiRoute } from "./openapi.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimiter, type RateClass, rateKey } from "./rate-limiter.ts";
@@ -92,7 +92,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     listener = createListener(identity, handler, { ...LISTENER_LIMITS, ...options.bounds });
     return listener.server;
   }, counter);
-  const underWay = countRequests(app, options.observe);
+  const underWay = countRequests(app, counter, options.observe);
   const origins = options.allowedOrigins ?? [];
   app.addHook("onRequest", async (request, response) => {
     void response.headers(crossOrigin(origins, request.method, request.headers).headers);
@@ -108,7 +108,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const watch = watchIdentity(
     options.certificate,
     identity,
-    (next) => server.setSecureContext({ ...next, minVersion: "TLSv1.2" }),
+    (next) => server.setSecureContext({ ...next, ...TLS }),
     context,
   );
   const address = server.address();
@@ -214,14 +214,23 @@ function answerBrokenRequest(error: Error & { readonly code?: string }, socket: 
 }
 
 /** Counts what is under way, refuses what is too much, and reports what became of each. */
-function countRequests(app: ApiInstance, observe: ApiServerOptions["observe"]): () => number {
+function countRequests(app: ApiInstance, counter: Counter, observe: ApiServerOptions["observe"]): () => number {
   let underWay = 0;
-  app.addHook("onRequest", async (_request, response) => {
+  const byAddress = new Map<string, number>();
+  app.addHook("onRequest", async (request, response) => {
+    const key = rateKey(addressOf(counter, request));
+    const own = (byAddress.get(key) ?? 0) + 1;
+    byAddress.set(key, own);
     underWay++;
     response.raw.once("close", () => {
       underWay--;
+      const left = (byAddress.get(key) ?? 1) - 1;
+      if (left === 0) byAddress.delete(key);
+      else byAddress.set(key, left);
     });
-    if (underWay > limits.REQUESTS_MAX) {
+    const isProbe = PROBE_PATHS.some((path) => path === request.routeOptions.url);
+    const most = limits.REQUESTS_MAX + (isProbe ? limits.PROBE_REQUESTS_RESERVED : 0);
+    if (underWay > most || own > limits.REQUESTS_PER_ADDRESS_MAX) {
       throw new Refusal("not_ready", "too many requests are under way", [], { retry_after: 1 });
     }
   });
@@ -241,9 +250,11 @@ function addRows(app: ApiInstance, counter: Counter, rows: readonly Route[]): vo
   }
 }
 
+const PROBE_PATHS = ["/healthz", "/readyz", "/metrics"] as const;
+
 function addProbes(app: ApiInstance, probe: ApiServerOptions["probe"]): void {
   if (probe === undefined) return;
-  for (const path of ["/healthz", "/readyz", "/metrics"] as const) {
+  for (const path of PROBE_PATHS) {
     app.get(path, async (_request, response) => {
       const { status, contentType, body } = await probe(path);
       return response.code(status).header("content-type", contentType).send(body);

@@ -295,21 +295,17 @@ test("floods of frames cost their own connection, bounded memory, and nobody els
   assert.deepEqual(target.logged, []);
 });
 
-test("a client may not ask for one handshake after the other", async () => {
+test("a client may not ask for another handshake", async () => {
   await using target = await startTarget();
   await using client = await wire(target.api, "http/1.1", { maxVersion: "TLSv1.2" });
   let done = 0;
-  const again = (): void => {
-    if (client.isClosed() || done > 20) return;
-    client.socket.renegotiate({ rejectUnauthorized: false }, (error) => {
-      if (error !== null && error !== undefined) return;
-      done++;
-      again();
-    });
-  };
-  again();
-  await waitFor("the connection ends", 10_000, () => client.isClosed() || done > 20);
-  assert.ok(done <= 5, `${done} handshakes`);
+  let isRefused = false;
+  client.socket.renegotiate({ rejectUnauthorized: false }, (error) => {
+    if (error !== null && error !== undefined) isRefused = true;
+    else done++;
+  });
+  await waitFor("the handshake is refused", 10_000, () => client.isClosed() || isRefused || done > 0);
+  assert.equal(done, 0);
   for (const options of [{ maxVersion: "TLSv1.1", minVersion: "TLSv1", ciphers: "ALL:@SECLEVEL=0" }]) {
     await assert.rejects(wire(target.api, "http/1.1", options));
   }
