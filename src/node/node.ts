@@ -33,13 +33,15 @@ import {
 } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 
-/** The modules that the threads run, and the heap that `control` gets. A test puts threads with faults in their place. */
+/** The modules that the threads run, and what `control` may take. A test puts threads with faults in their place. */
 export type ThreadPlan = {
   readonly control: URL;
   readonly batch: URL;
   readonly dgram: URL;
   readonly stream: URL;
   readonly controlHeapMb: number;
+  /** Without a sign of life for this long, `control` is ended and replaced. */
+  readonly controlLifelessMs: number;
 };
 
 export const THREAD_PLAN: ThreadPlan = {
@@ -48,6 +50,7 @@ export const THREAD_PLAN: ThreadPlan = {
   dgram: new URL("../listen/dgram-entry.ts", import.meta.url),
   stream: new URL("../listen/stream-entry.ts", import.meta.url),
   controlHeapMb: CONTROL_HEAP_MB,
+  controlLifelessMs: LIFELESS_AFTER_MS,
 };
 
 export type NodeOptions = {
@@ -175,7 +178,7 @@ function startControl(frame: Frame): Promise<RunningControl> {
       entry: frame.plan.control,
       log,
       // The first start may import large files in one go, and the operator is there.
-      isAlive: () => started === undefined || lifeSignAgeMs(status) < LIFELESS_AFTER_MS,
+      isAlive: () => started === undefined || lifeSignAgeMs(status) < frame.plan.controlLifelessMs,
       workerOptions: () => {
         giveLifeSign(status);
         const workerData: ControlData = {

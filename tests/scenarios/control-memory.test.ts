@@ -43,8 +43,11 @@ function startLoad(node: ScenarioNode, client: ApiClient, zoneId: string, isRead
   return { asked, acknowledged, end, [Symbol.asyncDispose]: end };
 }
 
-test("a control thread whose memory fills up under writes ends in order, and its replacement has all that was acknowledged", async () => {
-  const fault = join(directory, "fault");
+type Fault = { readonly name: string; readonly file: string; readonly says: string };
+
+/** Plants a fault while the API writes: DNS answers on, and the replacement has all that was acknowledged. */
+async function dieUnderWrites({ name, file, says }: Fault): Promise<void> {
+  const fault = join(directory, name.replaceAll(" ", "-"));
   await using node = await startNode({ main: FAULTY_MAIN, env: { FAULT_FILE: fault } });
   const [endpoint] = node.dns;
   assert.ok(endpoint);
@@ -54,14 +57,14 @@ test("a control thread whose memory fills up under writes ends in order, and its
   await using load = startLoad(node, client, zone.id, isReady);
   const { acknowledged, asked } = load;
   await waitFor("some writes", 10_000, () => acknowledged.length > 50);
-  await writeFile(fault, "slowly");
+  await writeFile(fault, file);
   process.kill(node.child.pid, "SIGHUP");
   await waitFor("the death is reported", 20_000, () => {
     if (node.child.status() !== undefined) throw new Error(`the process ended\n${node.child.output()}`);
     return node.messages().some((message) => message === "thread control ended and is replaced");
   });
   await waitFor("the replacement serves", 20_000, isReady);
-  assert.ok(node.messages().includes("the control thread makes way for another: its memory is nearly full"));
+  assert.ok(node.messages().some((message) => message.startsWith(says)));
   const before = acknowledged.length;
   await waitFor("writes go on", 10_000, () => acknowledged.length > before + 20);
   await load.end();
@@ -70,14 +73,41 @@ test("a control thread whose memory fills up under writes ends in order, and its
   const step = Math.ceil(acknowledged.length / 50);
   for (const name of acknowledged.filter((_, index) => index % step === 0))
     assert.equal(await dig(endpoint, `${name}.example.test`, "A"), "192.0.2.9", name);
-  const stored = (await client.ask("GET", `/zones/${zone.id}/records?type=A`)).body.items;
-  const names = new Set(stored.map(({ name }: { name: string }) => name));
+  const stored = (await client.ask("GET", `/zones/${zone.id}/records?type=A&limit=500`)).body;
+  const names = new Set(stored.items.map(({ name }: { name: string }) => name));
+  for (let cursor = stored.next_cursor; cursor !== null; ) {
+    const page = (await client.ask("GET", `/zones/${zone.id}/records?type=A&limit=500&cursor=${cursor}`)).body;
+    for (const { name } of page.items) names.add(name);
+    cursor = page.next_cursor;
+  }
   assert.deepEqual(
     acknowledged.filter((name) => !names.has(name)),
     [],
   );
   assert.match(await (await node.get("/metrics")).text(), /^svc_thread_restarts_total\{thread="control"\} 1$/m);
-});
+}
+
+const FAULTS: readonly Fault[] = [
+  {
+    name: "whose memory fills up ends in order",
+    file: "slowly",
+    says: "the control thread makes way for another: its memory is nearly full",
+  },
+  {
+    name: "that is out of memory in the middle of a transaction is replaced",
+    file: "in a transaction",
+    says: "thread control failed: Worker terminated due to reaching memory limit",
+  },
+  {
+    name: "that never comes back is ended and replaced",
+    file: "for ever",
+    says: "thread control gives no sign of life and is ended",
+  },
+];
+
+for (const fault of FAULTS) {
+  test(`under writes, a control thread ${fault.name}; nothing acknowledged is lost`, () => dieUnderWrites(fault));
+}
 
 test("a control thread that dies of its memory in one go, with nothing being written, is replaced", async () => {
   const fault = join(directory, "fault-at-once");

@@ -7,4 +7,5 @@ await runCommand(process.argv.slice(2), process.env, {
   batch: new URL("./answer-entry.ts", import.meta.url),
   control: new URL("./control-entry.ts", import.meta.url),
   controlHeapMb: 128,
+  controlLifelessMs: 4_000,
 });
