@@ -3,8 +3,9 @@
  * own, besides audiences and types of their own, so that none is ever taken for the other. Nodes with the same signing key
  * take each other's.
  */
-import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import { createSecretKey, hash, hkdfSync, type KeyObject } from "node:crypto";
 import { errors, type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { ACCESS_TOKENS_REMEMBERED_MAX } from "../model/limits.ts";
 import { ACCESS_TOKEN_SECONDS, SESSION_IDLE_MS } from "../model/session.ts";
 
 const ISSUER = "signpost";
@@ -42,17 +43,44 @@ export function createTokens(signingKey: Uint8Array, now: () => number): Tokens 
     seconds: SESSION_IDLE_MS / 1000,
     key: deriveKey(signingKey, "refresh token"),
   };
+  const remembered = rememberTokens(now);
   return {
     signAccess: (userId, sessionId) => sign(access, { sub: userId, sid: sessionId }, now()),
     signRefresh: (sessionId, generation) => sign(refresh, { sid: sessionId, gen: generation }, now()),
     readAccess: async (token) => {
-      const { sid } = (await read(access, token, now())) ?? {};
-      return typeof sid === "string" ? { sessionId: sid } : undefined;
+      const known = remembered.find(token);
+      if (known !== undefined) return { sessionId: known };
+      const { sid, exp } = (await read(access, token, now())) ?? {};
+      if (typeof sid !== "string" || exp === undefined) return undefined;
+      remembered.add(token, sid, exp);
+      return { sessionId: sid };
     },
     readRefresh: async (token) => {
       const { sid, gen } = (await read(refresh, token, now())) ?? {};
       if (typeof sid !== "string" || typeof gen !== "number" || !Number.isSafeInteger(gen)) return undefined;
       return { sessionId: sid, generation: gen };
+    },
+  };
+}
+
+/**
+ * Access tokens that were verified, by hash: each verification is two turns through the thread pool, and a client sends
+ * the same token with every request. Whether its session still holds is asked of the store each time.
+ */
+function rememberTokens(now: () => number) {
+  const sessions = new Map<string, { readonly sessionId: string; readonly expiresAtSeconds: number }>();
+  return {
+    find: (token: string): string | undefined => {
+      const digest = hash("sha256", token, "base64");
+      const found = sessions.get(digest);
+      if (found === undefined || found.expiresAtSeconds > Math.floor(now() / 1000)) return found?.sessionId;
+      sessions.delete(digest);
+      return undefined;
+    },
+    add: (token: string, sessionId: string, expiresAtSeconds: number): void => {
+      const [oldest] = sessions.keys();
+      if (sessions.size >= ACCESS_TOKENS_REMEMBERED_MAX && oldest !== undefined) sessions.delete(oldest);
+      sessions.set(hash("sha256", token, "base64"), { sessionId, expiresAtSeconds });
     },
   };
 }

@@ -118,3 +118,6 @@ export const TSIG_GRANT_NAMES_MAX = 1_000;
 /** A key as JSON, so that it fits into one value of the store. */
 export const TSIG_KEY_BYTES_MAX = 48_000;
 export const SUBNET_MAPPINGS_MAX = 200_000;
+
+/** Access tokens whose signature a node need not verify again. */
+export const ACCESS_TOKENS_REMEMBERED_MAX = 4_096;
