@@ -20,7 +20,6 @@ import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import { createImportThread } from "./import-thread.ts";
 import type { NodeKeys } from "./keys.ts";
-import { withHeapLeft } from "./memory-guard.ts";
 import type { NodeMetrics } from "./metrics.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import { importZoneFiles, type ZoneFilesReport } from "./zone-files.ts";
@@ -82,7 +81,7 @@ export async function openControlPlane(
     log,
   });
   closing.use(opened);
-  const store = withHeapLeft(timed(opened, metrics.registry));
+  const store = timed(opened, metrics.registry);
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZoneFiles(context, ALONE, options.zones);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);

@@ -89,10 +89,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   guardThread(closing, log);
 }
 
-/**
- * A thread that cannot go on closes what it has open and makes way for another: whoever tears it down in the middle of a
- * transaction may take the process with it.
- */
+/** A thread that cannot go on closes what it has open and makes way for another, before it is torn down where it stands. */
 function guardThread(closing: AsyncDisposableStack, log: Log): void {
   let isDying = false;
   const makeWay = (reason: string) => {

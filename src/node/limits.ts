@@ -27,8 +27,6 @@ export const HEAP_SUSPECT_SHARE = 0.75;
 export const HEAP_COLLECT_MS = 2_000;
 /** Living share of the heap beyond which the thread makes way for another. */
 export const HEAP_FULL_SHARE = 0.7;
-/** Used share beyond which no transaction begins. */
-export const HEAP_WRITES_SHARE = 0.9;
 
 /** The management listener serves a few small answers to a few known clients. */
 export const MANAGEMENT_CONNECTIONS = 64;

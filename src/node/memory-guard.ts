@@ -1,15 +1,11 @@
 /**
- * What keeps the control thread from being torn down for want of memory. DNS would answer on, and a replacement start: but
- * a thread that ends in the middle of a transaction leaves lmdb (3.5) waiting for ever for a callback, or reading a result
- * that the callback never gave, and the process dies of it. What was acknowledged is on the disk all the same. So the
- * thread looks at its heap, ends in order before it is full, and begins no transaction while it is nearly so.
+ * What lets the control thread end in order before its memory is full: what its clients wait for is answered, and the store
+ * is closed. Sudden death it survives too, and nothing acknowledged is lost, but whoever waits for it hears nothing.
  */
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { resourceLimits } from "node:worker_threads";
-import { Refusal } from "../model/refusal.ts";
-import type { NodeStore } from "../store/open-store.ts";
-import { HEAP_CHECK_MS, HEAP_COLLECT_MS, HEAP_FULL_SHARE, HEAP_SUSPECT_SHARE, HEAP_WRITES_SHARE } from "./limits.ts";
+import { HEAP_CHECK_MS, HEAP_COLLECT_MS, HEAP_FULL_SHARE, HEAP_SUSPECT_SHARE } from "./limits.ts";
 
 /** V8's own limit counts the young generation on top; it is the old one that ends the thread. */
 function usedShare(): number {
@@ -36,28 +32,4 @@ function collectGarbage(): void {
   setFlagsFromString("--expose-gc");
   const collect: () => void = runInNewContext("gc");
   collect();
-}
-
-/** The same store, whose writes are refused with `not_ready` while the thread's heap is nearly full. */
-export function withHeapLeft(store: NodeStore, share: () => number = usedShare): NodeStore {
-  const requireHeap = () => {
-    if (share() > HEAP_WRITES_SHARE) {
-      throw new Refusal("not_ready", "the node is short of memory", [], { retry_after: 1 });
-    }
-  };
-  return {
-    ...store,
-    write: async (work) => {
-      requireHeap();
-      return await store.write(work);
-    },
-    writeInSlices: async (work) => {
-      requireHeap();
-      return await store.writeInSlices(work);
-    },
-    rehearse: async (work) => {
-      requireHeap();
-      return await store.rehearse(work);
-    },
-  };
 }
