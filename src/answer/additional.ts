@@ -1,5 +1,6 @@
 /**
- * The additional section: addresses of the names that MX, SRV and NS records point to, as far as the same zone has them.
+ * The additional section: addresses of the names that MX, SRV and NS records point to, as far as the same zone has them. Of
+ * a name with an override they are the override's, and the rdata of an override gets no others.
  */
 import { RRTYPE } from "../dns/codes.ts";
 import { LOWER } from "../dns/name.ts";
@@ -7,7 +8,7 @@ import { NODE, POINTER, pointerCount, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WOR
 import type { NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { findNode, type ImageView, sameBytes, segmentAt } from "../image/view.ts";
-import { FOUND, lookUpName } from "./lookup.ts";
+import { FOUND, findOverride, lookUpName } from "./lookup.ts";
 import { PUT, putRRset, putRRsetOf, recordCount } from "./records.ts";
 import { POINTER_MAX, type Spelled, spellTarget } from "./spelled.ts";
 import { ADDITIONAL_MAX, type AnswerState, reach } from "./state.ts";
@@ -65,7 +66,7 @@ function putTargets(
     if (cutLabel < 0 || (suffix >= 0 && suffix <= cutLabel) === needed) {
       const nameAt = from + offset + into;
       const fits =
-        pointed && spelledAt >= 0
+        pointed && spelledAt >= 0 && state.overrides === 0
           ? putPointed(state, name, nameAt, entry, suffix, spelledAt, needed)
           : putSpelled(state, name, nameAt, suffix, spelledAt, needed);
       complete &&= fits;
@@ -164,6 +165,12 @@ function putSpelled(
   const { key } = target;
   const apex = key.labels - (name.key.labels - lookup.apexLabel);
   if (key.labels === 0 || apex < 0 || !sameSuffix(key, apex, name.key, lookup.apexLabel)) return true;
+  if (state.overrides !== 0) {
+    const override = findOverride(view, state.overrides, key);
+    if (override !== 0) return putNode(state, override, key.hashes[0]!, -1, glue);
+    // There is no zone to look for more in.
+    if (lookup.zone === state.overrides) return true;
+  }
   lookup.apexLabel = apex;
   const incarnation = view.words[lookup.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   // Glue lies below a cut, where lookUpName does not look.

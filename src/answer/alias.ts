@@ -2,7 +2,7 @@
 import { EDE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { CONTROL } from "../image/shared.ts";
-import { FOUND, findZone, lookUpName } from "./lookup.ts";
+import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, putAddresses, recordCount } from "./records.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
@@ -24,11 +24,13 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
   for (let followed = 0; followed < CHAIN_MAX; followed++) {
     const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + TARGET_AT;
     spellTarget(target, view.bytes, bytesAt, base, firstSuffix(view, from, lookup.apexLabel), -1, seed);
-    if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
-    noteZone(state, lookup.zone);
-    lookUpName(view, lookup, target.key);
-    if (lookup.found === FOUND.CUT) return fail(state, target, hops);
-    if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
+    if (!isOverridden(state, target)) {
+      if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
+      noteZone(state, lookup.zone);
+      lookUpName(view, lookup, target.key);
+      if (lookup.found === FOUND.CUT) return fail(state, target, hops);
+      if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
+    }
     const addresses = findAddresses(state, type);
     if (addresses === 0) return STEP.FOLLOW;
     ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
@@ -42,6 +44,13 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     target = target === state.target ? state.spare : state.target;
   }
   return fail(state, target, hops);
+}
+
+/** Whether the name has an override, which is what was found then. */
+function isOverridden({ view, lookup, overrides }: AnswerState, { key }: Spelled): boolean {
+  const node = overrides === 0 ? 0 : findOverride(view, overrides, key);
+  if (node !== 0) foundOverride(lookup, overrides, node, key);
+  return node !== 0;
 }
 
 /** At the node just found: the RRset of the wanted type, else its CNAME or ALIAS, else 0. */

@@ -51,6 +51,25 @@ export function findZone(view: ImageView, lookup: Lookup, key: NameKey, fromLabe
   return 0;
 }
 
+/**
+ * The node of the override with exactly this name, 0 where there is none. `overrides` is their body. A node without RRsets
+ * only stands above others.
+ */
+export function findOverride(view: ImageView, overrides: number, key: NameKey): number {
+  if (overrides >= view.limit) refreshView(view);
+  const incarnation = view.words[overrides * UNIT_WORDS + ZONE.INCARNATION]!;
+  const node = findNode(view, incarnation, key.hashes[0]!, key, 0, key.length);
+  return node === 0 || view.words[node * UNIT_WORDS + NODE.RRSETS] === 0 ? 0 : node;
+}
+
+/** Fills the look-up as if the overrides were a zone at the root, and `node` had been found for the key there. */
+export function foundOverride(lookup: Lookup, overrides: number, node: number, key: NameKey): void {
+  lookup.zone = overrides;
+  lookup.apexLabel = key.labels;
+  lookup.found = FOUND.NODE;
+  lookup.node = node;
+}
+
 /** Looks the key up in the zone that `findZone` put into `lookup`. */
 export function lookUpName(view: ImageView, lookup: Lookup, key: NameKey): void {
   const zone = lookup.zone * UNIT_WORDS;

@@ -1,6 +1,6 @@
 /**
- * The life of a question, top to bottom: route the name to a zone, look it up there, answer; a CNAME's target begins again
- * with routing.
+ * The life of a question, top to bottom: an override answers for its name; else route the name to a zone, look it up there,
+ * answer; a CNAME's target begins again with routing.
  */
 import { CLASS, EDE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
@@ -8,10 +8,10 @@ import { CONTROL } from "../image/shared.ts";
 import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
-import { FOUND, findZone, lookUpName } from "./lookup.ts";
+import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, PUT, putRRset, putWithTail, recordCount } from "./records.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
-import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+import { type AnswerState, CHAIN_MAX, noteOverrides, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
 const QUESTION_NAME_AT = 12;
 const CNAME_TARGET_AT = 12;
@@ -22,6 +22,8 @@ export function answerQuestion(state: AnswerState): boolean {
   spelledAt(question, QUESTION_NAME_AT);
   state.zoneCount = 0;
   state.addedCount = 0;
+  state.overrides = state.view.control[CONTROL.OVERRIDES]!;
+  if (state.overrides !== 0) noteOverrides(state);
   let name = question;
   let step = answerName(state, name, state.odd, 0);
   for (let hops = 1; step === STEP.FOLLOW && hops <= CHAIN_MAX; hops++) {
@@ -34,6 +36,10 @@ export function answerQuestion(state: AnswerState): boolean {
 /** Answers for one name of the chain; where it is a CNAME, `next` becomes its target. */
 function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: number): Step {
   const { query, lookup, view } = state;
+  if (state.overrides !== 0) {
+    const node = findOverride(view, state.overrides, name.key);
+    if (node !== 0) return answerOverride(state, name, next, node, hops);
+  }
   if (hops === 0 && query.zone !== 0) {
     lookup.zone = query.zone;
     lookup.apexLabel = query.apexLabel;
@@ -57,6 +63,14 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
     query.rcode = RCODE.NXDOMAIN;
     return putNegative(state, name);
   }
+  return answerNode(state, name, next, hops);
+}
+
+/** A name with an override has nothing else, whoever's zone it lies in. */
+function answerOverride(state: AnswerState, name: Spelled, next: Spelled, node: number, hops: number): Step {
+  const { query, lookup, overrides } = state;
+  if (hops === 0) query.authoritative = query.class === CLASS.IN;
+  foundOverride(lookup, overrides, node, name.key);
   return answerNode(state, name, next, hops);
 }
 
@@ -112,7 +126,8 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
 function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: number): Step {
   const { view, lookup, query } = state;
   const exact = hops === 0 && lookup.found === FOUND.NODE;
-  if (exact && putWithTail(view, query, rrset)) return STEP.ANSWERED;
+  // A tail knows nothing of overrides.
+  if (exact && state.overrides === 0 && putWithTail(view, query, rrset)) return STEP.ANSWERED;
   const at = query.at;
   const put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, exact);
   if (put === PUT.NO_ROOM) return truncate(state);
@@ -148,6 +163,13 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
 /** NODATA and NXDOMAIN carry the zone's SOA (RFC 2308 section 3). */
 function putNegative(state: AnswerState, name: Spelled): Step {
   const { view, lookup, query } = state;
+  // An override's name has the SOA of our zone that it lies in; where there is none it is the owner of one made for it.
+  const isOverride = lookup.zone === state.overrides;
+  if (isOverride && routeToZone(state, name)) noteZone(state, lookup.zone);
+  else if (isOverride) {
+    lookup.zone = state.overrides;
+    lookup.apexLabel = 0;
+  }
   const soa = view.words[lookup.zone * UNIT_WORDS + ZONE.NEGATIVE_SOA]!;
   const put = putRRset(view, query, soa, name, lookup.apexLabel, lookup.apexLabel, false);
   if (put === PUT.NO_ROOM) return truncate(state);

@@ -10,8 +10,8 @@ import { createSpelled, type Spelled } from "./spelled.ts";
 export const CHAIN_MAX = 16;
 /** Address RRsets in the additional section of one answer. */
 export const ADDITIONAL_MAX = 64;
-/** Zones that one answer reads: each hop of both chains, and the targets of the additional section. */
-const ZONES_MAX = CHAIN_MAX * 2 + ADDITIONAL_MAX + 2;
+/** Zones that one answer reads: each hop of both chains, the targets of the additional section, and the overrides. */
+const ZONES_MAX = CHAIN_MAX * 2 + ADDITIONAL_MAX + 3;
 
 /**
  * Takes over a query at a name that our zones do not hold: the question, a CNAME's or an ALIAS's target, or a name below a
@@ -27,6 +27,8 @@ export type AnswerState = {
   readonly view: ImageView;
   /** The query in hand. */
   query: Query;
+  /** Body of the overrides for this answer, 0 for none. */
+  overrides: number;
   readonly lookup: Lookup;
   readonly forward: ForwardHook | undefined;
   /** The names of a CNAME chain, in turn. */
@@ -50,6 +52,7 @@ export function createAnswerState(view: ImageView, forward: ForwardHook | undefi
   return {
     view,
     query: createQuery(),
+    overrides: 0,
     lookup: createLookup(),
     forward,
     odd: createSpelled(),
@@ -73,6 +76,12 @@ export function noteZone(state: AnswerState, body: number): void {
   zones[at] = body;
   zones[at + 1] = readInOrder(view.words, body * UNIT_WORDS + ZONE.SEQUENCE);
   state.zoneCount++;
+}
+
+/** Notes that the answer reads the overrides. Where they lie is the first that it reads of the image. */
+export function noteOverrides(state: AnswerState): void {
+  reach(state.view, state.overrides);
+  noteZone(state, state.overrides);
 }
 
 /** True where no zone of the answer was in the middle of a change of several names, or had one meanwhile. */

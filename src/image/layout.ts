@@ -36,7 +36,10 @@ export const NODE_FLAG = {
 /** The zone entries' incarnation. */
 export const ZONE_ENTRY = 0;
 
-/** A zone body: what one incarnation of a zone consists of besides its nodes. */
+/**
+ * A zone body: what one incarnation of a zone consists of besides its nodes. The overrides have one too, as if they were
+ * a zone at the root, with names in full: CONTROL.OVERRIDES names it, and no zone entry does.
+ */
 export const ZONE = {
   INCARNATION: 0,
   /** (live) Odd while several names change together; an answer that saw it odd or changed is made again. */

@@ -42,6 +42,8 @@ export function recoverImage(writer: ImageWriter): void {
     dropEmptyEntries(writer, segment);
     forEachNode(writer, segment, (node) => visitZoneEntry(writer, node, found));
   }
+  const overrides = control[CONTROL.OVERRIDES]!;
+  if (overrides !== 0) visitBody(writer, overrides, found);
   showZones(writer);
   control[CONTROL.NAMES] = 0;
   control[CONTROL.RRSETS] = 0;
@@ -116,13 +118,18 @@ function visitZoneEntry(writer: ImageWriter, node: number, found: Found): void {
   const name = node * UNIT_BYTES + NODE.NAME_BYTE;
   for (let from = 0; from < length; from += bytes[name + from]! + 1) labels++;
   writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + 1);
+  visitBody(writer, body, found);
+}
+
+function visitBody({ view }: ImageWriter, body: number, found: Found): void {
+  const { words } = view;
   const bodyAt = body * UNIT_WORDS;
   // A change that never ended would make every answer of the zone twice.
   if (words[bodyAt + ZONE.SEQUENCE]! % 2 !== 0) Atomics.add(words, bodyAt + ZONE.SEQUENCE, 1);
   found.active.add(words[bodyAt + ZONE.INCARNATION]!);
   keep(found, body, ZONE_UNITS);
   const soa = words[bodyAt + ZONE.NEGATIVE_SOA]!;
-  if (soa !== 0) keep(found, soa, unitsOfRRset(writer.view, soa));
+  if (soa !== 0) keep(found, soa, unitsOfRRset(view, soa));
 }
 
 function visitNode(writer: ImageWriter, node: number, found: Found): void {

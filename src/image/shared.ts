@@ -53,6 +53,8 @@ export const CONTROL = {
    * Writer: supervisor.
    */
   CLOCK_SECONDS: 22,
+  /** Body of the overrides, 0 while there are none. Writer: image writer. */
+  OVERRIDES: 23,
 } as const;
 
 /** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */

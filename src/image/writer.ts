@@ -124,6 +124,18 @@ export function activateZone(writer: ImageWriter, zone: ZoneHandle, key: NameKey
   if (former !== 0) endIncarnation(writer, former);
 }
 
+/**
+ * Lets an incarnation that was begun at the root hold the overrides, in place of the one before: one store. Undefined: there
+ * are none.
+ */
+export function showOverrides(writer: ImageWriter, overrides: ZoneHandle | undefined): void {
+  const { control } = writer.view;
+  const former = control[CONTROL.OVERRIDES]!;
+  Atomics.store(control, CONTROL.OVERRIDES, overrides?.body ?? 0);
+  if (overrides !== undefined) overrides.active = true;
+  if (former !== 0) endIncarnation(writer, former);
+}
+
 /** Gives up an incarnation that was never activated. */
 export function discardZone(writer: ImageWriter, zone: ZoneHandle): void {
   endIncarnation(writer, zone.body);

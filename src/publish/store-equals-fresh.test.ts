@@ -5,8 +5,11 @@ import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
 import { editOf, openStoreLab, type StoreEdit, type StoreLab } from "../../tests/support/store-lab.ts";
 import { openLab } from "../../tests/support/zone-lab.ts";
+import { newId } from "../commands/run.ts";
 import { collect } from "../image/writer.ts";
-import type { RecordType } from "../model/objects.ts";
+import type { OverrideBody, RecordType } from "../model/objects.ts";
+import { overrideFromCreate } from "../model/override.ts";
+import { excludes } from "../model/ownership.ts";
 import { Refusal } from "../model/refusal.ts";
 import { openStorePublisher } from "./store-publisher.ts";
 
@@ -25,7 +28,18 @@ const VALUES: { readonly [T in RecordType]?: readonly string[] } = {
   ALIAS: ["a.t.", "b.a.t."],
 };
 
+const OVERRIDDEN = ["a.t.", "x.t.", "other.", "b.a.t.", "far.example.", "sub.far.example."];
+
 type Command =
+  | {
+      readonly kind: "override";
+      readonly name: string;
+      readonly type: RecordType;
+      readonly values: number;
+      readonly enabled: boolean;
+      readonly expires_at: string | null;
+    }
+  | { readonly kind: "end-override"; readonly name: string; readonly type: RecordType }
   | { readonly kind: "zone"; readonly zone: string; readonly state: "pending" | "active"; readonly minimum: number }
   | { readonly kind: "end"; readonly zone: string }
   | { readonly kind: "ttl"; readonly zone: string; readonly ttl: number }
@@ -47,6 +61,7 @@ type Command =
 
 const zone = fc.constantFrom(...ZONES);
 const place = { zone, name: fc.constantFrom(...NAMES), type: fc.constantFrom(...TYPES) };
+const overridden = { name: fc.constantFrom(...OVERRIDDEN), type: place.type };
 const command: fc.Arbitrary<Command> = fc.oneof(
   {
     weight: 2,
@@ -65,9 +80,36 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("delete" as const), ...place }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("move" as const), ...place, to: place.name }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant("override" as const),
+      ...overridden,
+      values: fc.integer({ min: 1, max: 3 }),
+      enabled: fc.constantFrom(true, true, false),
+      expires_at: fc.constantFrom(null, null, "2000-01-01T00:00:00Z", "2999-01-01T00:00:00Z"),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("end-override" as const), ...overridden }) },
 );
 
+/** Those of the two values whose bit is set. */
+function valuesOf(type: RecordType, bits: number): { value: string }[] {
+  const values = (VALUES[type] ?? []).filter((_, index) => ((bits >> index) & 1) === 1);
+  return values.map((value) => ({ value }));
+}
+
 function run({ tx, zone: makeZone, record }: StoreEdit, each: Command): void {
+  if (each.kind === "override") {
+    const { kind: _, ...given } = each;
+    const override = overrideFromCreate({ ...given, values: valuesOf(each.type, each.values) }, newId("override"));
+    tx.put("override", override);
+    return;
+  }
+  if (each.kind === "end-override") {
+    tx.delete("override", [each.name, each.type]);
+    return;
+  }
   const stored = tx.get("zone", [each.zone]);
   if (each.kind === "zone") {
     if (stored === undefined)
@@ -88,8 +130,12 @@ function run({ tx, zone: makeZone, record }: StoreEdit, each: Command): void {
     const isCname = each.type === "CNAME" && each.to === "@";
     if (from !== undefined && isFree && !isCname) tx.move("record", from.key, { ...from.body, name: each.to });
   } else {
-    const values = (VALUES[each.type] ?? []).filter((_, index) => ((each.values >> index) & 1) === 1);
-    const given = { name: each.name, type: each.type, values: values.map((value) => ({ value })), auto_populate: true };
+    const given = {
+      name: each.name,
+      type: each.type,
+      values: valuesOf(each.type, each.values),
+      auto_populate: true,
+    };
     try {
       record(each.zone, given);
     } catch (error) {
@@ -101,13 +147,13 @@ function run({ tx, zone: makeZone, record }: StoreEdit, each: Command): void {
 
 function everyAnswer(ask: (question: string) => readonly string[]): readonly string[] {
   const lines: string[] = [];
-  for (const apex of ZONES) {
-    for (const name of [...NAMES, "nothing", "x.y.a"]) {
-      const owner = name === "@" ? apex : `${name}.${apex}`;
-      for (const type of QUESTION_TYPES) {
-        const [status = "", ...records] = ask(`${owner} ${type}`);
-        lines.push(`${owner} ${type}: ${status}`, ...records.sort());
-      }
+  const below = ZONES.flatMap((apex) =>
+    [...NAMES, "nothing", "x.y.a"].map((name) => (name === "@" ? apex : `${name}.${apex}`)),
+  );
+  for (const owner of new Set([...below, ...OVERRIDDEN])) {
+    for (const type of QUESTION_TYPES) {
+      const [status = "", ...records] = ask(`${owner} ${type}`);
+      lines.push(`${owner} ${type}: ${status}`, ...records.sort());
     }
   }
   return lines;
@@ -120,13 +166,25 @@ async function freshAnswers({ store }: StoreLab): Promise<readonly string[]> {
   return everyAnswer((question) => lab.ask(question));
 }
 
+function isInEffect({ enabled, expires_at: expiry }: OverrideBody): boolean {
+  return enabled && (expiry === undefined || Date.parse(expiry) > Date.now());
+}
+
 /** Asks the store itself, as far as that is simple: what a name has that exists, is no CNAME's and lies below no cut. */
 function checkAgainstStore(world: StoreLab): void {
   const { store, lab } = world;
   const shown = store.list("record", { limit: 1000 }).filter(({ shadowedBy }) => shadowedBy === undefined);
+  const overrides = store.list("override", { limit: 1000 }).filter(({ body }) => isInEffect(body));
+  for (const { body } of overrides) {
+    const rivals = overrides.filter(({ body: { name } }) => name === body.name);
+    if (body.type === "ALIAS" || rivals.some(({ body: { type } }) => excludes(type, body.type, body.name))) continue;
+    const answers = lab.ask(`${body.name} ${body.type}`).filter((line) => line.startsWith(`answer ${body.name} `));
+    assert.equal(answers.length, body.type === "CNAME" ? 1 : body.values.length, `${body.name} ${body.type}`);
+  }
   for (const { body } of shown) {
     if (body.zone !== "other." || store.stateOf("other.") !== "active" || body.type === "ALIAS") continue;
     const owner = body.name === "@" ? body.zone : `${body.name}.${body.zone}`;
+    if (overrides.some(({ body: { name } }) => name === owner)) continue;
     const isBelowCut = shown.some(
       ({ body: cut }) =>
         cut.zone === body.zone &&
@@ -152,8 +210,8 @@ test("random histories end in the answers of a fresh publication, and lose no me
         await world.store.write((tx) => {
           const edit = editOf(tx);
           // The store takes a zone's end once in a transaction.
-          const isFirst = (each: Command) =>
-            commands.find(({ kind, zone }) => kind === "end" && zone === each.zone) === each;
+          const isFirst = (each: Command & { readonly kind: "end" }) =>
+            commands.find((other) => other.kind === "end" && other.zone === each.zone) === each;
           for (const each of commands) if (each.kind !== "end" || isFirst(each)) run(edit, each);
         });
         checkAgainstStore(world);

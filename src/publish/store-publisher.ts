@@ -2,6 +2,7 @@
  * Keeps the image at what the store holds. It hears of every transaction before its writer does: what is small is on the
  * wire before the acknowledgement, what is large follows in slices, between which the thread does other things. New zones
  * and large changes are built beside what answers and shown by one store; other changes of several names are bracketed.
+ * Overrides are kept by store-overrides.ts.
  */
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -10,6 +11,7 @@ import { beginChange, collect, discardZone, endChange, zoneNames } from "../imag
 import type { ImageWriter } from "../image/writer-state.ts";
 import type { NaturalKey } from "../model/objects.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
+import { type OverridePublisher, openOverridePublisher } from "./store-overrides.ts";
 import {
   addStored,
   buildZone,
@@ -32,12 +34,14 @@ export type StorePublisherOptions = {
   readonly log: Log;
   /** Milliseconds from any moment on; default: those of the process. */
   readonly clock?: () => number;
+  /** Milliseconds since 1970, by which overrides expire; default: the system's. */
+  readonly now?: () => number;
 };
 
 export type PublishStats = {
-  /** Zones that wait to be published, or are being published in slices. */
+  /** Zones that wait to be published, or are being published in slices. The overrides count as one. */
   readonly waitingZones: number;
-  /** Zones that could not be published since they last changed. */
+  /** Zones that could not be published since they last changed. The overrides count as one. */
   readonly failedZones: number;
   /** Changes of zones published, and the time from commit to image in all of them together. */
   readonly published: number;
@@ -83,6 +87,7 @@ type Work = {
 type State = {
   readonly options: StorePublisherOptions;
   readonly tools: ZoneTools;
+  readonly overrides: OverridePublisher;
   readonly clock: () => number;
   readonly zones: Map<string, ZoneImage>;
   readonly queue: Map<string, Work>;
@@ -102,9 +107,17 @@ export function openStorePublisher(options: StorePublisherOptions): StorePublish
   const onFault = (zone: string, name: string, detail: string) => {
     log("error", `a record of ${zone} cannot be answered: ${detail}`, { zone, name });
   };
+  const tools = createZoneTools(writer, onFault);
   const state: State = {
     options,
-    tools: createZoneTools(writer, onFault),
+    tools,
+    overrides: openOverridePublisher({
+      store,
+      tools,
+      log,
+      now: options.now ?? Date.now,
+      onChanged: () => collectSome(state),
+    }),
     clock: options.clock ?? (() => performance.now()),
     zones: new Map(),
     queue: new Map(),
@@ -119,17 +132,23 @@ export function openStorePublisher(options: StorePublisherOptions): StorePublish
   };
   const end = store.onChange((batch) => hear(state, batch));
   return {
-    start: () => start(state),
-    settled: () => settled(state),
+    async start() {
+      await state.overrides.start();
+      await start(state);
+    },
+    async settled() {
+      await Promise.all([settled(state), state.overrides.settled()]);
+    },
     stats: () => ({
-      waitingZones: state.queue.size,
-      failedZones: state.failed.size,
+      waitingZones: state.queue.size + (state.overrides.isWaiting() ? 1 : 0),
+      failedZones: state.failed.size + (state.overrides.isFailed() ? 1 : 0),
       published: state.published,
       publishedMs: state.publishedMs,
       slowestMs: state.slowestMs,
     }),
     [Symbol.dispose]: () => {
       end();
+      state.overrides[Symbol.dispose]();
       state.isEnded = true;
       clearImmediate(state.next);
       clearTimeout(state.collecting);
@@ -168,6 +187,7 @@ function workFor(state: State, zone: string): Work {
 /** One transaction: small work is done at once, the rest waits its turn. */
 function hear(state: State, batch: ChangeBatch): void {
   if (state.isEnded) return;
+  state.overrides.hear(batch);
   let left = NAMES_AT_ONCE;
   for (const work of sortByZone(state, batch).values()) {
     const waiting = state.queue.get(work.zone);

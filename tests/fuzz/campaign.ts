@@ -17,6 +17,8 @@ export type CampaignOptions = {
   readonly packets: number;
   /** The same seed gives the same packets. */
   readonly seed: number;
+  /** Overrides stand over some of the names. */
+  readonly overrides?: boolean;
   readonly onProgress?: (packets: number) => void;
 };
 
@@ -30,6 +32,39 @@ const PROGRESS_EVERY = 500_000;
 function corpusOfZones(): Buffer[] {
   const names = [...new Set(inquiries().map(({ name }) => name))];
   return packetCorpus(names.filter((_, index) => index % EVERY_NAME === 0));
+}
+
+/** The plain names that the differential test asks for. */
+function namesOfZones(): readonly string[] {
+  const names = inquiries().map(({ name }) => `${name.toLowerCase().replace(/\.$/, "")}.`);
+  return [...new Set(names)].filter((name) => /^[a-z0-9_*.-]{2,200}$/.test(name));
+}
+
+/** Every third name has an override, of six forms in turn. Aliases lead to addresses: what fails is no packet's doing. */
+function overridesOf(names: readonly string[]): string {
+  const some = names.filter((_, index) => index % 3 === 0);
+  return some.map((name, index) => overrideOf(name, index, some)).join("\n");
+}
+
+function overrideOf(name: string, index: number, some: readonly string[]): string {
+  const form = index % 6;
+  const next = some[index + 5 - form] ?? name;
+  if (form < 3 && next === name) return "";
+  const other = some[(index * 7) % some.length];
+  switch (form) {
+    case 0:
+      return `${name} CNAME ${next}`;
+    case 1:
+      return `${name} ALIAS ${next}`;
+    case 2:
+      return `${name} MX 10 ${next}\n${name} MX 20 ${other}`;
+    case 3:
+      return Array.from({ length: 40 }, (_, each) => `${name} TXT "${"x".repeat(50)}${each}"`).join("\n");
+    case 4:
+      return `${name} AAAA 2001:db8::1\n${name} AAAA 2001:db8::2`;
+    default:
+      return `${name} A 10.0.0.1\n${name} A 10.0.0.2\n${name} AAAA 2001:db8::3`;
+  }
 }
 
 /** Packets without end; the bytes are only good until the next one is taken. */
@@ -64,8 +99,8 @@ function count<Key>(counts: Map<Key, number>, key: Key): void {
  * Sends mutated packets to an answerer in this process and holds every response against the oracle. Throws at the first
  * packet that is answered wrongly, with its bytes.
  */
-export function runCampaign({ packets: total, seed, onProgress }: CampaignOptions): Campaign {
-  const subject = createSubject(ZONES);
+export function runCampaign({ packets: total, seed, overrides = false, onProgress }: CampaignOptions): Campaign {
+  const subject = createSubject(ZONES, overrides ? overridesOf(namesOfZones()) : "");
   const chance = seededChance(seed);
   const kinds = new Map<string, number>();
   const rcodes = new Map<number, number>();

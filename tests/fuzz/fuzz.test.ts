@@ -10,3 +10,9 @@ test("200,000 mutated packets are each answered by the right rcode or by silence
     assert.ok((kinds.get(kind) ?? 0) > 2_000, kind);
   for (const rcode of [0, 1, 3, 4, 5]) assert.ok((rcodes.get(rcode) ?? 0) > 500, `rcode ${rcode}`);
 });
+
+test("and 100,000 more with overrides over a third of the names", () => {
+  const { packets, rcodes } = runCampaign({ packets: 100_000, seed: 20_260_102, overrides: true });
+  assert.equal(packets, 100_000);
+  for (const rcode of [0, 1, 3, 4, 5]) assert.ok((rcodes.get(rcode) ?? 0) > 250, `rcode ${rcode}`);
+});

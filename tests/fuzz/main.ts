@@ -1,16 +1,20 @@
 /**
- * `node tests/fuzz/main.ts [--packets N] [--seed N]`: mutated packets against the answerer, each response held against
- * the oracle. Exit code 1 at the first wrong one, with the packet that shows it and the seed that makes it again.
+ * `node tests/fuzz/main.ts [--packets N] [--seed N] [--overrides]`: mutated packets against the answerer, each response held against
+ * the oracle, on request with overrides over some of the names. Exit code 1 at the first wrong one, with the packet that shows it and the seed that makes it again.
  */
 import { parseArgs } from "node:util";
 import { runCampaign } from "./campaign.ts";
 
 const { values } = parseArgs({
-  options: { packets: { type: "string", default: "10000000" }, seed: { type: "string", default: "1" } },
+  options: {
+    packets: { type: "string", default: "10000000" },
+    seed: { type: "string", default: "1" },
+    overrides: { type: "boolean", default: false },
+  },
 });
 const [packets, seed] = [Number(values.packets), Number(values.seed)];
 if (!Number.isInteger(packets) || packets < 1 || !Number.isInteger(seed)) {
-  console.error("usage: node tests/fuzz/main.ts [--packets N] [--seed N]");
+  console.error("usage: node tests/fuzz/main.ts [--packets N] [--seed N] [--overrides]");
   process.exit(1);
 }
 
@@ -22,6 +26,7 @@ try {
   const campaign = runCampaign({
     packets,
     seed,
+    overrides: values.overrides,
     onProgress: (sent) => console.error(`${sent.toLocaleString("en")} packets`),
   });
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(0);

@@ -4,6 +4,7 @@ import { TRANSPORT } from "../../src/image/counters.ts";
 import { createSharedImage } from "../../src/image/shared.ts";
 import { openImageWriter } from "../../src/image/writer.ts";
 import { publishZoneFile } from "../../src/publish/zone-file-source.ts";
+import { publishOverrides } from "../support/override-text.ts";
 import type { ZoneSource } from "../support/server.ts";
 import type { Transport } from "./oracle.ts";
 
@@ -25,19 +26,20 @@ const CANARIES = 64;
 const HASH_SEED = 0x5eed;
 
 /** An answerer over an image that holds the zones. Throws when one of them has a fault. */
-export function createLoadedAnswerer(zones: readonly ZoneSource[]): Answerer {
+export function createLoadedAnswerer(zones: readonly ZoneSource[], overrides = ""): Answerer {
   const shared = createSharedImage(HASH_SEED);
   const writer = openImageWriter(shared);
   for (const { file } of zones) {
     const { errors } = publishZoneFile(writer, readFileSync(file), undefined);
     if (errors.length > 0) throw new Error(`${file}: ${JSON.stringify(errors)}`);
   }
+  if (overrides !== "") publishOverrides(writer, overrides);
   return createAnswerer(shared, { thread: 0, nodeId: "tests", maxUdpSize: 1232, tcpIdleSeconds: 10 });
 }
 
-/** Makes a subject of an image of its own. Throws when a zone has a fault. */
-export function createSubject(zones: readonly ZoneSource[]): Subject {
-  const answerer = createLoadedAnswerer(zones);
+/** Makes a subject of an image of its own; `overrides` as `publishOverrides` has them. Throws when a zone has a fault. */
+export function createSubject(zones: readonly ZoneSource[], overrides = ""): Subject {
+  const answerer = createLoadedAnswerer(zones, overrides);
   const bytes = Buffer.alloc(OFFSET + ROOM.tcp + CANARIES);
   const address = Uint8Array.of(127, 0, 0, 1);
   return {

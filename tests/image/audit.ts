@@ -62,7 +62,7 @@ function reachable(writer: ImageWriter): Block[] {
   }
   const regions = view.control[CONTROL.REGIONS]!;
   if (regions !== 0) blocks.push({ reference: regions, units: regionUnits(view, regions), what: "region table" });
-  return blocks;
+  return [...blocks, ...bodyBlocks(writer, view.control[CONTROL.OVERRIDES]!, "body of the overrides")];
 }
 
 function nodeBlocks(writer: ImageWriter, node: number): Block[] {

@@ -28,6 +28,7 @@ import {
   removeRRset,
   rrsetOf,
   setNegativeSoa,
+  showOverrides,
   type ZoneHandle,
 } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
@@ -74,6 +75,19 @@ const STEPS: Readonly<Record<string, Step>> = {
   "a zone is made below another, and deleted": (writer) => {
     publishNumbered(writer, "sub.changing.test.", 3, (index) => index);
     deleteZone(writer, key(writer, "sub.changing.test."));
+  },
+  "overrides come, are replaced and go": (writer) => {
+    for (const value of [8, 9]) {
+      const overrides = createZone(writer, key(writer, "."));
+      setNegativeSoa(writer, overrides, patternRRset(6, value));
+      putValue(writer, overrides, key(writer, "a.far.away."), value);
+      showOverrides(writer, overrides);
+      beginChange(writer, overrides);
+      putValue(writer, overrides, key(writer, "changing.test."), value);
+      removeRRset(writer, overrides, key(writer, "a.far.away."), 1, false);
+      endChange(writer, overrides);
+    }
+    showOverrides(writer, undefined);
   },
   "the negative SOA and the regions change": (writer, zone) => {
     setNegativeSoa(writer, zone, patternRRset(6, 77));
@@ -125,6 +139,8 @@ function checkFigures({ view, segments }: ImageWriter): void {
     }
   }
   const { control } = view;
+  const overrides = control[CONTROL.OVERRIDES]! * UNIT_WORDS;
+  if (overrides !== 0) assert.equal(view.words[overrides + ZONE.SEQUENCE]! % 2, 0, "nor one of overrides");
   const shown = { zones: control[CONTROL.ZONES], names: control[CONTROL.NAMES], rrsets: control[CONTROL.RRSETS] };
   assert.deepEqual(shown, figures);
 }
@@ -137,6 +153,7 @@ function takeOver(shared: SharedImage, stable: number): ImageWriter {
   auditArena(writer);
   checkFigures(writer);
   for (const name of ["sub.changing.test.", "given.up."]) deleteZone(writer, key(writer, name));
+  showOverrides(writer, undefined);
   publishNumbered(writer, "changing.test.", 8, (index) => 100 + index);
   putRegions(writer, []);
   while (collect(writer));

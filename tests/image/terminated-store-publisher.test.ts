@@ -19,6 +19,7 @@ const SEED = Number(process.env.SEED ?? Date.now() % 2 ** 31);
 const DEATHS = 8;
 const ZONES = ["one.", "two.", "sub.one."];
 const NAMES = 900;
+const OVERRIDES = 700;
 const KEY = new Uint8Array(32).fill(7);
 
 function everyAnswer(lab: ZoneLab): readonly string[] {
@@ -27,6 +28,7 @@ function everyAnswer(lab: ZoneLab): readonly string[] {
     lines.push(...lab.ask(`${apex} SOA`));
     for (let index = 0; index < NAMES; index++) lines.push(lab.ask(`n${index}.${apex} A`).join("; "));
   }
+  for (let index = 0; index < OVERRIDES; index++) lines.push(lab.ask(`o${index}.far. A`).join("; "));
   return lines;
 }
 

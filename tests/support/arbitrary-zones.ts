@@ -84,6 +84,22 @@ export const arbitraryZones: fc.Arbitrary<readonly NaiveZone[]> = fc
     }),
   );
 
+/** Overrides of a few of the names; CNAME and ALIAS own theirs. */
+export const arbitraryOverrides: fc.Arbitrary<readonly NaiveRecord[]> = fc
+  .array(arbitraryRecord, { maxLength: 12 })
+  .map((records) => {
+    const taken: NaiveRecord[] = [];
+    for (const record of records) if (isFree(taken, record)) taken.push(record);
+    return taken;
+  });
+
+function isFree(taken: readonly NaiveRecord[], { owner, type, rdata }: NaiveRecord): boolean {
+  const others = taken.filter((other) => other.owner === owner);
+  if (others.some((other) => other.type === type && other.rdata === rdata)) return false;
+  const owns = (each: string) => each === "CNAME" || each === "ALIAS";
+  return others.length === 0 || !(owns(type) || others.some((other) => owns(other.type)));
+}
+
 export function zoneText({ records }: NaiveZone): string {
   return records.map(({ owner, type, ttl, rdata }) => `${owner} ${ttl} ${type} ${rdata}\n`).join("");
 }

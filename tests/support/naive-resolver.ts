@@ -16,6 +16,11 @@ export type NaiveZone = {
   readonly records: readonly NaiveRecord[];
 };
 
+/** Overrides are a server's, not a zone's: full names, each with all that it has. */
+export type NaiveOverrides = readonly NaiveRecord[];
+
+type World = { readonly zones: readonly NaiveZone[]; readonly overrides: NaiveOverrides };
+
 type Found =
   | { readonly kind: "records"; readonly records: readonly NaiveRecord[] }
   | { readonly kind: "cut"; readonly cut: string; readonly records: readonly NaiveRecord[] }
@@ -95,28 +100,48 @@ function soaOf(zone: NaiveZone): NaiveRecord {
   return ofType(recordsAt(zone, zone.apex), "SOA")[0]!;
 }
 
+/** An override's name that lies in no zone is the owner of a SOA that is made for it. */
+function addOverrideNegative(draft: Draft, { zones }: World, name: string, type: string): void {
+  const zone = zoneForQuestion(zones, name, type);
+  if (zone !== undefined) addNegative(draft, zone);
+  else draft.authority.push(`authority ${name} 30 IN SOA . nobody.invalid. 1 3600 600 86400 30`);
+}
+
 function addNegative(draft: Draft, zone: NaiveZone): void {
   const soa = soaOf(zone);
   draft.authority.push(line("authority", zone.apex, { ...soa, ttl: Math.min(soa.ttl, Number(targetOf(soa))) }));
 }
 
 /** Addresses that the zone has for a target: what stands there, also below a cut, else what a wildcard gives. */
-function addAddresses(draft: Draft, zone: NaiveZone, target: string, isGlue: boolean): void {
-  if (!isAtOrBelow(target, zone.apex) || target === ".") return;
-  const found = exists(zone, target) || isGlue ? undefined : find(zone, target);
-  const records = found?.kind === "records" ? found.records : recordsAt(zone, target);
+function addAddresses(
+  draft: Draft,
+  { overrides }: World,
+  zone: NaiveZone | undefined,
+  target: string,
+  isGlue: boolean,
+): void {
+  if ((zone !== undefined && !isAtOrBelow(target, zone.apex)) || target === ".") return;
+  const overridden = overrides.filter(({ owner }) => owner === target);
+  const records = overridden.length > 0 || zone === undefined ? overridden : addressesIn(zone, target, isGlue);
   const lines = ADDRESS_TYPES.flatMap((type) => ofType(records, type)).map((record) =>
     line("additional", target, record),
   );
   draft.additional.push(...lines.filter((each) => !draft.additional.includes(each)));
 }
 
-function addReferral(draft: Draft, zone: NaiveZone, cut: string, records: readonly NaiveRecord[]): void {
+function addressesIn(zone: NaiveZone, target: string, isGlue: boolean): readonly NaiveRecord[] {
+  const found = exists(zone, target) || isGlue ? undefined : find(zone, target);
+  return found?.kind === "records" ? found.records : recordsAt(zone, target);
+}
+
+function addReferral(draft: Draft, world: World, zone: NaiveZone, cut: string, records: readonly NaiveRecord[]): void {
   const servers = ofType(records, "NS");
   draft.authority.push(...servers.map((record) => line("authority", cut, record)));
   const targets = servers.map(targetOf);
-  for (const target of targets.filter((each) => isAtOrBelow(each, cut))) addAddresses(draft, zone, target, true);
-  for (const target of targets.filter((each) => !isAtOrBelow(each, cut))) addAddresses(draft, zone, target, false);
+  for (const target of targets.filter((each) => isAtOrBelow(each, cut))) addAddresses(draft, world, zone, target, true);
+  for (const target of targets.filter((each) => !isAtOrBelow(each, cut))) {
+    addAddresses(draft, world, zone, target, false);
+  }
 }
 
 type AliasEnd =
@@ -124,13 +149,15 @@ type AliasEnd =
   | { readonly kind: "no data" }
   | { readonly kind: "failure" };
 
-function resolveAlias(zones: readonly NaiveZone[], alias: NaiveRecord, type: string): AliasEnd {
+function resolveAlias({ zones, overrides }: World, alias: NaiveRecord, type: string): AliasEnd {
   let link = alias;
   let ttl = alias.ttl;
   for (let links = 0; links < LINKS_MAX; links++) {
     const target = targetOf(link);
     const zone = zoneFor(zones, target);
-    const found = zone === undefined ? undefined : find(zone, target);
+    const overridden = overrides.filter(({ owner }) => owner === target);
+    const inZone = zone === undefined ? undefined : find(zone, target);
+    const found: Found | undefined = overridden.length > 0 ? { kind: "records", records: overridden } : inZone;
     if (found === undefined || found.kind === "cut") return { kind: "failure" };
     if (found.kind === "nothing") return { kind: "no data" };
     const addresses = ofType(found.records, type);
@@ -144,13 +171,13 @@ function resolveAlias(zones: readonly NaiveZone[], alias: NaiveRecord, type: str
 }
 
 /** Answers at one name; returns the name that comes next, where a CNAME leads there. */
-function step(
-  draft: Draft,
-  zones: readonly NaiveZone[],
-  name: string,
-  type: string,
-  isFirst: boolean,
-): string | undefined {
+function step(draft: Draft, world: World, name: string, type: string, isFirst: boolean): string | undefined {
+  const { zones, overrides } = world;
+  const overridden = overrides.filter(({ owner }) => owner === name);
+  if (overridden.length > 0) {
+    if (isFirst) draft.aa = true;
+    return answerFrom(draft, world, undefined, name, type, overridden);
+  }
   const zone = zoneForQuestion(zones, name, type);
   if (zone === undefined) {
     if (isFirst) draft.status = "REFUSED";
@@ -159,17 +186,28 @@ function step(
   let found = find(zone, name);
   if (found.kind === "cut" && found.cut === name && type === "DS") found = { kind: "records", records: found.records };
   if (found.kind === "cut") {
-    addReferral(draft, zone, found.cut, found.records);
+    addReferral(draft, world, zone, found.cut, found.records);
     return undefined;
   }
   if (isFirst) draft.aa = true;
   if (found.kind === "nothing") draft.status = "NXDOMAIN";
-  const records = found.kind === "nothing" ? [] : found.records;
+  return answerFrom(draft, world, zone, name, type, found.kind === "nothing" ? [] : found.records);
+}
+
+/** Answers from what a name has; `zone` is undefined where it has an override. */
+function answerFrom(
+  draft: Draft,
+  world: World,
+  zone: NaiveZone | undefined,
+  name: string,
+  type: string,
+  records: readonly NaiveRecord[],
+): string | undefined {
   const wanted = ofType(records, type);
   if (wanted.length > 0) {
     draft.answer.push(...wanted.map((record) => line("answer", name, record)));
     if (["MX", "SRV", "NS"].includes(type)) {
-      for (const record of wanted) addAddresses(draft, zone, targetOf(record), false);
+      for (const record of wanted) addAddresses(draft, world, zone, targetOf(record), false);
     }
     return undefined;
   }
@@ -180,12 +218,13 @@ function step(
     return targetOf(cname);
   }
   const alias = records.find((record) => record.type === "ALIAS");
-  const end = alias !== undefined && ADDRESS_TYPES.includes(type) ? resolveAlias(zones, alias, type) : undefined;
+  const end = alias !== undefined && ADDRESS_TYPES.includes(type) ? resolveAlias(world, alias, type) : undefined;
   if (end?.kind === "addresses") draft.answer.push(...end.records.map((record) => line("answer", name, record)));
   else if (end?.kind === "failure") {
     draft.status = "SERVFAIL";
     draft.aa = false;
-  } else addNegative(draft, zone);
+  } else if (zone === undefined) addOverrideNegative(draft, world, name, type);
+  else addNegative(draft, zone);
   return undefined;
 }
 
@@ -203,11 +242,16 @@ const EXTENDED_ERRORS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The answer's lines to a question with EDNS, as large as it may be. */
-export function naiveAnswer(zones: readonly NaiveZone[], name: string, type: string): readonly string[] {
-  const completed = zones.map(withApexNs);
+export function naiveAnswer(
+  zones: readonly NaiveZone[],
+  name: string,
+  type: string,
+  overrides: NaiveOverrides = [],
+): readonly string[] {
+  const world: World = { zones: zones.map(withApexNs), overrides };
   const draft: Draft = { status: "NOERROR", aa: false, answer: [], authority: [], additional: [] };
-  let next = step(draft, completed, name, type, true);
-  while (next !== undefined) next = step(draft, completed, next, type, false);
+  let next = step(draft, world, name, type, true);
+  while (next !== undefined) next = step(draft, world, next, type, false);
   const status = `${draft.status}${draft.aa ? " aa" : ""}${EXTENDED_ERRORS.get(draft.status) ?? ""}`;
   return [status, ...draft.answer, ...draft.authority, ...draft.additional];
 }

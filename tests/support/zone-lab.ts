@@ -17,6 +17,7 @@ import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/sh
 import { openImageWriter } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { publishZoneFile } from "../../src/publish/zone-file-source.ts";
+import { publishOverrides } from "./override-text.ts";
 
 export type LabOptions = {
   readonly nodeId?: string;
@@ -52,6 +53,8 @@ export type ZoneLab = {
   readonly answerer: Answerer;
   /** Publishes zone texts in turn. Throws where one has an error. */
   readonly publish: (...texts: readonly string[]) => void;
+  /** Lets these overrides answer and no others: records as in a zone file, with full names and a TTL of 300 for none. */
+  readonly override: (text: string) => void;
   /** Sends bytes as they are and returns the answer's, undefined for silence. Throws where others were written over. */
   readonly send: (packet: Uint8Array, options?: AskOptions) => Uint8Array | undefined;
   /** Asks a question and decodes the answer, which must be there and whole. */
@@ -111,6 +114,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     publish(...zones) {
       for (const text of zones) assert.deepEqual(publishZoneFile(writer, Buffer.from(text)).errors, []);
     },
+    override: (text) => publishOverrides(writer, text),
     send: (packet, ask = {}) => send(answerer, packet, ask),
     message: (question, ask = {}) => exchange(lab, question, ask),
     ask: (question, ask = {}) => answerLines(exchange(lab, question, ask)),
