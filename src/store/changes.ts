@@ -34,8 +34,8 @@ export type Changes = {
   readonly markDirty: () => void;
   /** Whether a zone's life ended, so that its records wait to be removed. */
   readonly hasEnded: () => boolean;
-  /** Writes what was held back, and tells what became of everything touched. */
-  readonly finish: (origin: ChangeBatch["origin"]) => ChangeBatch;
+  /** Writes what was held back, and tells what became of everything touched; in steps, because that may be much. */
+  readonly finish: (origin: ChangeBatch["origin"]) => Generator<void, ChangeBatch>;
 };
 
 type ZoneRows = {
@@ -114,7 +114,7 @@ function raiseFloor(work: Work, rows: ZoneRows, zone: string, floor: Stamp, endi
   setZoneRow(work, rows, { ...rest, floor, alive: false, ...(ending !== undefined && { ending }) });
 }
 
-function finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): ChangeBatch {
+function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Generator<void, ChangeBatch> {
   const zones: string[] = [];
   for (const [zone, before] of rows.before) {
     const after = rows.current.get(zone) ?? freshZoneRow(zone);
@@ -126,6 +126,7 @@ function finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Chan
   work.counts.save();
   const changes: Change[] = [];
   for (const { kind, key, before, latest } of work.touched.values()) {
+    yield;
     const after = view(work, kind, latest);
     if (before?.stamp === after?.stamp && before?.shadowedBy === after?.shadowedBy) continue;
     // The records of a deleted zone go with it, and are not named.

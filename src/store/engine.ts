@@ -67,7 +67,7 @@ export async function runLocalInSlices<T>(
     database.runInSlices(function* () {
       const local = beginLocal(engine);
       try {
-        return committing.keep(local.outcome(yield* work(local.tx)));
+        return yield* committing.keep(local.outcome(yield* work(local.tx)));
       } finally {
         local.end();
       }
@@ -118,7 +118,13 @@ async function commit<T>(
   execute: () => Outcome<T>,
 ): Promise<T> {
   const committing = committingOf<T>(engine, rehearse);
-  return committing.settle(engine.database.run(() => committing.keep(execute())));
+  return committing.settle(engine.database.run(() => atOnce(committing.keep(execute()))));
+}
+
+function atOnce<T>(steps: Generator<void, T>): T {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
 }
 
 /** The end of a transaction: inside of it what is to be kept, and, once it is on the disk, who hears of it. */
@@ -127,10 +133,10 @@ function committingOf<T>({ database, clock, feed, wakeHousekeeping }: Engine, re
   let ticket: Ticket | undefined;
   return {
     /** Whether the transaction is to be kept. */
-    keep: ({ result, changes, origin }: Outcome<T>): boolean => {
+    keep: function* ({ result, changes, origin }: Outcome<T>): Generator<void, boolean> {
       const isKept = changes.isDirty() && !rehearse;
       if (isKept) writeMetaText(database, CLOCK, clock.reading());
-      done = { result, batch: changes.finish(origin), hasEnded: isKept && changes.hasEnded() };
+      done = { result, batch: yield* changes.finish(origin), hasEnded: isKept && changes.hasEnded() };
       if (isKept) ticket = feed.enter();
       return isKept;
     },
