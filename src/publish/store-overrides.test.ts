@@ -120,8 +120,14 @@ async function underClock(t: TestContext) {
   t.mock.timers.enable({ apis: ["setTimeout"] });
   let nowMs = Date.parse("2030-01-01T00:00:00Z");
   const lab = openLab([]);
+  const trouble = { isThere: false };
   const publisher = openOverridePublisher({
-    store: world.store,
+    store: {
+      list: (kind, options) => {
+        if (trouble.isThere) throw new Error("out of reach");
+        return world.store.list(kind, options);
+      },
+    },
     tools: createZoneTools(lab.writer, () => undefined),
     log: () => undefined,
     now: () => nowMs,
@@ -131,6 +137,8 @@ async function underClock(t: TestContext) {
   await publisher.start();
   return {
     world,
+    publisher,
+    trouble,
     after: (ms: number) => new Date(nowMs + ms).toISOString(),
     answers: (name = "a.far.") => lab.ask(`${name} A`)[0] === "NOERROR aa",
     /** The clock is set; no time passes. */
@@ -203,8 +211,59 @@ test("a moment that passes while another override is written is not lost", async
   assert.equal(clock.answers(), false);
 });
 
+test("what could not be published is tried again by itself, and until then nothing is lost", async (t) => {
+  await using clock = await underClock(t);
+  await put(clock.world, A, { ...A, name: "b.far.", expires_at: clock.after(5000) });
+  clock.trouble.isThere = true;
+  await put(clock.world, { ...A, name: "c.far." });
+  clock.pass(5000);
+  await clock.publisher.settled();
+  const answers = () => ["a", "b", "c"].map((label) => clock.answers(`${label}.far.`));
+  assert.deepEqual([clock.publisher.isFailed(), ...answers()], [true, true, true, false]);
+  clock.trouble.isThere = false;
+  clock.pass(RECHECK_MS);
+  await clock.publisher.settled();
+  assert.deepEqual([clock.publisher.isFailed(), ...answers()], [false, true, false, true]);
+});
+
 test("expiry by the clock of the system", async () => {
   await using world = await openStoreLab();
   await put(world, { ...A, expires_at: new Date(Date.now() + 300).toISOString() });
   await waitFor("the override ends", 5000, () => world.lab.ask("a.far. A")[0] === "REFUSED ede=20");
+});
+
+test("overrides that could not be published answer as before, are told of, and come with the next change", async () => {
+  await using world = await openStoreLab();
+  const log: string[] = [];
+  const lab = openLab([]);
+  let fails = false;
+  using publisher = openStorePublisher({
+    store: {
+      ...world.store,
+      list: (kind, options) => {
+        if (fails && kind === "override") throw new Error("out of reach");
+        return world.store.list(kind, options);
+      },
+    },
+    writer: lab.writer,
+    log: (_, message) => void log.push(message),
+  });
+  const answers = (label: string) => lab.ask(`${label}.far. A`)[0];
+  await publisher.start();
+  await put(world, A, { ...A, name: "b.far." });
+  fails = true;
+  await put(world, { ...A, ttl: 61 }, { ...A, name: "c.far." });
+  await world.store.write((tx) => void tx.delete("override", ["b.far.", "A"]));
+  await publisher.settled();
+  assert.deepEqual(["a", "b", "c"].map(answers), ["NOERROR aa", "NOERROR aa", "REFUSED ede=20"]);
+  assert.equal(publisher.stats().failedZones, 1);
+  assert.deepEqual(new Set(log), new Set(["the overrides cannot be published: out of reach"]));
+  fails = false;
+  await put(world, { ...A, name: "d.far." });
+  await publisher.settled();
+  assert.deepEqual(["a", "b", "c", "d"].map(answers), ["NOERROR aa", "REFUSED ede=20", "NOERROR aa", "NOERROR aa"]);
+  assert.deepEqual(lab.ask("a.far. A"), ["NOERROR aa", "answer a.far. 61 IN A 10.0.0.1"]);
+  assert.equal(publisher.stats().failedZones, 0);
+  while (collect(lab.writer));
+  auditArena(lab.writer);
 });

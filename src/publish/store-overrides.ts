@@ -63,6 +63,7 @@ type State = {
   next: NodeJS.Immediate | undefined;
   readonly waiting: (() => void)[];
   isFailed: boolean;
+  isStarted: boolean;
   isEnded: boolean;
 };
 
@@ -81,10 +82,12 @@ export function openOverridePublisher(options: OverridePublisherOptions): Overri
     next: undefined,
     waiting: [],
     isFailed: false,
+    isStarted: false,
     isEnded: false,
   };
   return {
     start() {
+      state.isStarted = true;
       buildAnew(state);
       return settled(state);
     },
@@ -110,16 +113,17 @@ function settled(state: State): Promise<void> {
 }
 
 function hear(state: State, { changes }: ChangeBatch): void {
-  if (state.isEnded) return;
+  // What a predecessor left answers until all of it can be replaced.
+  if (state.isEnded || !state.isStarted) return;
   const names = new Set<string>();
   for (const { kind, key } of changes) if (kind === "override") names.add(key[0]!);
   if (names.size === 0) return;
-  if (state.isFailed && state.building === undefined) buildAnew(state);
   publish(state, names);
 }
 
 /** At once where it is little and nothing is in the making; else in slices. */
 function publish(state: State, names: ReadonlySet<string>): void {
+  if (state.isFailed) buildAnew(state);
   if (state.building === undefined && names.size <= NAMES_AT_ONCE) {
     attempt(state, () => change(state, names));
     arm(state);
@@ -137,6 +141,7 @@ function buildAnew(state: State): void {
   state.names.clear();
   state.pending.clear();
   state.moments.clear();
+  state.nextMs = Number.POSITIVE_INFINITY;
   state.building = { after: undefined };
   schedule(state);
 }
@@ -175,7 +180,7 @@ function step(state: State): void {
   show(state);
 }
 
-/** What throws leaves the image as it answers, and in doubt: the next change builds all of it anew. */
+/** What throws leaves the image as it answers, and in doubt: the next change or look builds all of it anew. */
 function attempt(state: State, run: () => void): void {
   try {
     run();
@@ -260,10 +265,10 @@ function show(state: State): void {
   state.isShown = false;
 }
 
-/** Sets the timer for the next moment. */
+/** Sets the timer for the next moment, or to try again. */
 function arm(state: State): void {
   clearTimeout(state.timer);
-  if (state.moments.size === 0 || state.isEnded) return;
+  if (state.isEnded || (state.moments.size === 0 && !state.isFailed)) return;
   const waitMs = Math.min(RECHECK_MS, Math.max(0, state.nextMs - state.options.now()));
   state.timer = setTimeout(() => check(state), waitMs).unref();
 }
@@ -284,6 +289,6 @@ function check(state: State): void {
     noteNext(state, moments);
     if (moments.some((moment) => moment > from && moment <= to)) due.add(name);
   }
-  if (due.size > 0) publish(state, due);
+  if (due.size > 0 || state.isFailed) publish(state, due);
   else arm(state);
 }

@@ -35,10 +35,10 @@ function corpus(): Buffer[] {
 
 /**
  * Answers every query of the corpus in turn until `answers` are made, after `warmUp` others, in this thread and in
- * batches as the listener does, and tells what that allocated.
+ * batches as the listener does, and tells what that allocated. `overrides` as `publishOverrides` has them.
  */
-export function measureAllocation(answers: number, warmUp: number): Allocation {
-  const answerer = createLoadedAnswerer(ZONES);
+export function measureAllocation(answers: number, warmUp: number, overrides = ""): Allocation {
+  const answerer = createLoadedAnswerer(ZONES, overrides);
   const queries = corpus();
   const bytes = new Uint8Array(ROOM);
   const address = Uint8Array.of(127, 0, 0, 1);
