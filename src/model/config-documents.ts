@@ -4,7 +4,7 @@ import Type, { type TObject } from "typebox";
 import { configFaults } from "./config-rules.ts";
 import { CONFIG_SCHEMAS, CONFIG_UNSET, CONFIG_ZEROS, type ConfigName, type ConfigSettings } from "./config-schemas.ts";
 import { type FieldFault, Refusal, refuseFaults } from "./refusal.ts";
-import { maskSecrets, restoreSecrets } from "./secrets.ts";
+import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 import { checkShape } from "./shape.ts";
 
 export type ConfigReading<Name extends ConfigName> = {
@@ -87,11 +87,15 @@ export function configWithUpdate(
 ): Readonly<Record<string, unknown>> {
   const { effective, ...fields } = given;
   refuseFaults(effectiveFaults(name, stored, effective));
-  const restored = restoreSecrets("config", { name, settings: fields }, { name, settings: stored });
-  refuseFaults(restored.missing.map((pointer) => maskFault(pointer.replace(/^\/settings/, ""))));
+  // A secret that is not given stays as one that is given as "***", and is bound to where it goes like that.
+  const asked = { ...maskSecrets("config", { settings: stored }).settings, ...fields };
+  const restored = restoreSecrets("config", { settings: asked }, { settings: stored });
+  refuseFaults(
+    unrestoredFaults(restored).map(({ pointer, detail }) => ({ pointer: pointer.replace(/^\/settings/, ""), detail })),
+  );
   const unset: Readonly<Record<string, unknown>> = CONFIG_UNSET[name];
   const next = Object.fromEntries(
-    Object.entries({ ...stored, ...restored.body.settings }).filter(
+    Object.entries(restored.body.settings).filter(
       ([field, value]) => value !== null && value !== undefined && !isDeepStrictEqual(value, unset[field]),
     ),
   );
@@ -108,10 +112,6 @@ function effectiveFaults(
   if (given === undefined || isDeepStrictEqual(given, configView(name, configReading(name, stored)).effective))
     return [];
   return [{ pointer: "/effective", detail: "is read-only and differs from what applies" }];
-}
-
-function maskFault(pointer: string): FieldFault {
-  return { pointer, detail: 'is "***", which stands for a stored secret, and none is stored' };
 }
 
 export function isConfigName(name: string): name is ConfigName {

@@ -4,6 +4,7 @@ import type { ConfigName, ConfigSettings } from "./config-schemas.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import { fullName } from "./names.ts";
 import type { FieldFault } from "./refusal.ts";
+import { isLinkLocal, isLoopback } from "./secret-destinations.ts";
 import { pointerToken } from "./shape.ts";
 
 type Rules = { readonly [Name in ConfigName]?: (settings: ConfigSettings<Name>) => readonly FieldFault[] };
@@ -86,9 +87,8 @@ const OWN_HEADERS = new Set(["host", "content-length", "content-type", "transfer
 function otlpFaults({ enabled, endpoint, headers }: ConfigSettings<"otlp">): readonly FieldFault[] {
   const faults: FieldFault[] = [];
   if (enabled && endpoint === null) faults.push({ pointer: "/endpoint", detail: "is needed to enable the export" });
-  if (endpoint !== null && !isCollector(endpoint)) {
-    faults.push({ pointer: "/endpoint", detail: "must be an http or https URL without credentials and fragment" });
-  }
+  const fault = endpoint === null ? undefined : collectorFault(endpoint, Object.keys(headers).length > 0);
+  if (fault !== undefined) faults.push({ pointer: "/endpoint", detail: fault });
   for (const [name, value] of Object.entries(headers)) {
     const pointer = `/headers/${pointerToken(name)}`;
     if (!HEADER_NAME.test(name)) faults.push({ pointer, detail: "is no name of a header" });
@@ -99,8 +99,15 @@ function otlpFaults({ enabled, endpoint, headers }: ConfigSettings<"otlp">): rea
   return faults;
 }
 
-function isCollector(text: string): boolean {
+function collectorFault(text: string, hasSecrets: boolean): string | undefined {
   const url = URL.parse(text);
-  if (url === null || (url.protocol !== "https:" && url.protocol !== "http:")) return false;
-  return url.username === "" && url.password === "" && url.hash === "";
+  const isHttp = url?.protocol === "https:" || url?.protocol === "http:";
+  if (url === null || !isHttp || url.username !== "" || url.password !== "" || url.hash !== "") {
+    return "must be an http or https URL without credentials and fragment";
+  }
+  if (isLinkLocal(url)) return "must not be a link-local address";
+  if (url.protocol === "http:" && hasSecrets && !isLoopback(url)) {
+    return "must be an https URL where there are headers, as they are secrets; http is taken on a loopback address";
+  }
+  return undefined;
 }

@@ -19,6 +19,7 @@ import {
 import { isHostSpelling } from "./names.ts";
 import type { HealthCheckTemplate, HttpConfig, RecordType } from "./objects.ts";
 import type { FieldFault } from "./refusal.ts";
+import { isLinkLocal, isLoopback } from "./secret-destinations.ts";
 import { pointerToken } from "./shape.ts";
 
 /** A path of an HTTP request: printable, without blanks, from a slash on. */
@@ -130,7 +131,7 @@ export function httpFaults(config: HttpConfig, isTls: boolean, pointer: string):
   if (oauth2 !== undefined && !isTokenUrl(oauth2.token_url)) {
     faults.push({
       pointer: `${pointer}/oauth2/token_url`,
-      detail: "must be an https URL without user, password and fragment",
+      detail: "must be an https URL without user, password and fragment, not of a link-local address",
     });
   }
   for (const [field, value] of Object.entries({ mtls, ca_pem })) {
@@ -179,9 +180,9 @@ function headerFaults({ headers = {}, oauth2, managed_identity }: HttpConfig, po
 
 function isTokenUrl(text: string): boolean {
   if (!/^https?:\/\/[!-~]+$/.test(text) || !URL.canParse(text)) return false;
-  const { protocol, hostname, username, password, hash } = new URL(text);
-  if (username !== "" || password !== "" || hash !== "") return false;
-  return protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  const url = new URL(text);
+  if (url.username !== "" || url.password !== "" || url.hash !== "" || isLinkLocal(url)) return false;
+  return url.protocol === "https:" || isLoopback(url);
 }
 
 function isPem(text: string, label: string): boolean {

@@ -47,6 +47,24 @@ test("values follow the rules of records, and there is at least one", () => {
   );
 });
 
+test("*** does not carry a stored secret to another place", () => {
+  const template = (token_url: string, client_secret: string) => ({
+    protocol: "https" as const,
+    http_config: { oauth2: { token_url, client_id: "id", client_secret } },
+  });
+  const body = overrideFromCreate(
+    { ...GIVEN, health_check_template: template("https://login.example/", "hush") },
+    "ovr_a",
+  );
+  assert.deepEqual(
+    pointers(() => overrideWithUpdate(body, { health_check_template: template("https://evil.example/", "***") })),
+    ["/health_check_template/http_config/oauth2/client_secret"],
+  );
+  const values = [{ value: "198.51.100.7" }];
+  const kept = overrideWithUpdate(body, { values, health_check_template: template("https://login.example/", "***") });
+  assert.equal(kept.health_check_template?.http_config?.oauth2?.client_secret, "hush");
+});
+
 test("it ends at a time, which can be taken away", () => {
   const ending = overrideFromCreate({ ...GIVEN, expires_at: "2030-01-01T01:00:00+01:00" }, "ovr_a");
   assert.equal(ending.expires_at, "2030-01-01T00:00:00.000Z");

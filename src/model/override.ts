@@ -19,7 +19,7 @@ import {
   withFields,
 } from "./record.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
-import { maskSecrets, restoreSecrets } from "./secrets.ts";
+import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 
 const Time = Type.String({ format: "date-time" });
 
@@ -82,8 +82,8 @@ export function overrideView(override: OverrideBody, details: ViewTimes): Record
 
 /** The body of a new override. Throws `invalid_request` with every fault. */
 export function overrideFromCreate(given: OverrideCreate, id: string): OverrideBody {
-  const { body: restored, missing } = restoreSecrets("override", given, undefined);
-  refuseFaults(missingFaults(missing));
+  const restored = restoreSecrets("override", given, undefined);
+  refuseFaults(unrestoredFaults(restored));
   const start: OverrideBody = {
     id,
     name: given.name,
@@ -92,7 +92,7 @@ export function overrideFromCreate(given: OverrideCreate, id: string): OverrideB
     values: [],
     enabled: given.enabled ?? true,
   };
-  return completeOverride(withExpiry(withFields(start, restored), given.expires_at));
+  return completeOverride(withExpiry(withFields(start, restored.body), given.expires_at));
 }
 
 /** The body after an update. Throws `invalid_request` with every fault, of read-only fields too. */
@@ -100,18 +100,14 @@ export function overrideWithUpdate(current: OverrideBody, given: OverrideUpdate,
   const readOnly = ["id", "type", ...(details === undefined ? [] : ["created_at", "updated_at"])];
   const view = overrideView(current, details ?? { createdAt: "", updatedAt: "" });
   refuseFaults(readOnlyFaults(view, given, readOnly));
-  const { body: restored, missing } = restoreSecrets("override", given, current);
-  refuseFaults(missingFaults(missing));
+  const restored = restoreSecrets("override", given, current);
+  refuseFaults(unrestoredFaults(restored));
   const changed: OverrideBody = {
-    ...withFields(current, restored),
+    ...withFields(current, restored.body),
     name: given.name ?? current.name,
     enabled: given.enabled ?? current.enabled,
   };
   return completeOverride(withExpiry(changed, given.expires_at));
-}
-
-function missingFaults(pointers: readonly string[]): FieldFault[] {
-  return pointers.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" }));
 }
 
 function withExpiry(body: OverrideBody, given: string | null | undefined): OverrideBody {

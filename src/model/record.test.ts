@@ -198,6 +198,28 @@ test("*** is a stored secret or nothing", () => {
   assert.deepEqual(dropped.body.health_check_template?.http_config, {});
 });
 
+test("*** does not carry a stored secret to another place", () => {
+  const template = (host: string, authorization: string) => ({
+    protocol: "https" as const,
+    http_config: { host, headers: { Authorization: authorization } },
+  });
+  const at = "/health_check_template/http_config/headers/Authorization";
+  const record = create({ ...A, health_check_template: template("good.example", "Bearer hush") });
+  const moved = template("evil.example", "***");
+  assert.deepEqual(
+    pointers(() => update(record, { health_check_template: moved })),
+    [at],
+  );
+  const imported = recordFromImport({ ...A, health_check_template: moved }, ZONE, "rec_a", record);
+  assert.deepEqual(imported.secretsMissing, [at]);
+  assert.doesNotMatch(JSON.stringify(imported.body), /hush/);
+  const anew = update(record, { health_check_template: template("evil.example", "Bearer other") });
+  assert.equal(anew.health_check_template?.http_config?.headers?.Authorization, "Bearer other");
+  const values = [{ value: "198.51.100.7" }];
+  const kept = update(record, { values, health_check_template: template("Good.example.", "***") });
+  assert.equal(kept.health_check_template?.http_config?.headers?.Authorization, "Bearer hush");
+});
+
 test("a record fits into one value of the store", () => {
   const values = Array.from({ length: 3 }, (_, index) => ({ value: `${index}${"x".repeat(20_000)}` }));
   assert.deepEqual(

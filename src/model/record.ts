@@ -18,7 +18,7 @@ import { RECORD_TYPES, type RecordBody, type RecordType, type ZoneBody } from ".
 import { readOnlyFaults } from "./put.ts";
 import { CAA_TAGS, checkValues } from "./record-values.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
-import { maskSecrets, restoreSecrets } from "./secrets.ts";
+import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 
 const UINT16 = Type.Integer({ minimum: 0, maximum: UINT16_MAX });
 const Tag = Type.Enum([...CAA_TAGS]);
@@ -148,11 +148,9 @@ export function recordView(record: RecordBody, zone: ZoneName, details: RecordVi
 
 /** The body of a new record. Throws `invalid_request` with every fault. */
 export function recordFromCreate(given: RecordCreate, zone: ZoneName, id: string): RecordBody {
-  const { body, secretsMissing } = recordFromImport(given, zone, id, undefined);
-  refuseFaults(
-    secretsMissing.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" })),
-  );
-  return body;
+  const restored = restoreSecrets("record", given, undefined);
+  refuseFaults(unrestoredFaults(restored));
+  return newRecord(restored.body, zone, id);
 }
 
 export type ImportedRecord = {
@@ -161,14 +159,21 @@ export type ImportedRecord = {
   readonly secretsMissing: readonly string[];
 };
 
-/** As `recordFromCreate`, but "***" takes the secret of the incumbent, and where there is none it is left out and named. */
+/**
+ * As `recordFromCreate`, but "***" takes the secret of the incumbent; where there is none, or it would be sent elsewhere,
+ * it is left out and named.
+ */
 export function recordFromImport(
   given: RecordCreate,
   zone: ZoneName,
   id: string,
   incumbent: RecordBody | undefined,
 ): ImportedRecord {
-  const { body: restored, missing } = restoreSecrets("record", given, incumbent);
+  const { body, missing, moved } = restoreSecrets("record", given, incumbent);
+  return { body: newRecord(body, zone, id), secretsMissing: [...missing, ...moved] };
+}
+
+function newRecord(given: RecordCreate, zone: ZoneName, id: string): RecordBody {
   const start: RecordBody = {
     id,
     zone: zone.name,
@@ -179,7 +184,7 @@ export function recordFromImport(
     protected: given.protected ?? false,
     auto_populate: given.auto_populate ?? false,
   };
-  return { body: completeRecord(withFields(start, restored)), secretsMissing: missing };
+  return completeRecord(withFields(start, given));
 }
 
 /** The body after an update. Throws `invalid_request` with every fault, of read-only fields too. */
@@ -192,10 +197,10 @@ export function recordWithUpdate(
   const readOnly = ["id", "type", "zone_id", "zone_name", "fqdn", ...(details === undefined ? [] : VIEW_DETAILS)];
   const view = recordView(current, zone, details ?? { createdAt: "", updatedAt: "" });
   refuseFaults(readOnlyFaults(view, given, readOnly));
-  const { body: restored, missing } = restoreSecrets("record", given, current);
-  refuseFaults(missing.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" })));
+  const restored = restoreSecrets("record", given, current);
+  refuseFaults(unrestoredFaults(restored));
   const changed: RecordBody = {
-    ...withFields(current, restored),
+    ...withFields(current, restored.body),
     name: given.name ?? current.name,
     protected: given.protected ?? current.protected,
     auto_populate: given.auto_populate ?? current.auto_populate,

@@ -50,7 +50,11 @@ test("pointers to secrets follow RFC 6901", () => {
 });
 
 test("*** keeps what is stored", () => {
-  assert.deepEqual(restoreSecrets("record", maskSecrets("record", RECORD), RECORD), { body: RECORD, missing: [] });
+  assert.deepEqual(restoreSecrets("record", maskSecrets("record", RECORD), RECORD), {
+    body: RECORD,
+    missing: [],
+    moved: [],
+  });
 });
 
 test("*** for nothing that is stored is named and left out, with what needs it", () => {
@@ -63,14 +67,47 @@ test("*** for nothing that is stored is named and left out, with what needs it",
 });
 
 test("a header keeps its secret when its name is spelled in another case", () => {
-  const given = { health_check_template: { http_config: { headers: { authorization: MASK } } } };
+  const given = { health_check_template: { protocol: "https", http_config: { headers: { authorization: MASK } } } };
   const { body } = restoreSecrets("record", given, RECORD);
   assert.deepEqual(body.health_check_template.http_config.headers, { authorization: "Bearer abc" });
 });
 
 test("a secret that is sent in the clear replaces the stored one", () => {
   const given = { health_check_template: { http_config: { mtls: { cert_pem: "new", key_pem: "new" } } } };
-  assert.deepEqual(restoreSecrets("record", given, RECORD), { body: given, missing: [] });
+  assert.deepEqual(restoreSecrets("record", given, RECORD), { body: given, missing: [], moved: [] });
+});
+
+test("*** is no secret that would be sent elsewhere; another address of the record changes nothing", () => {
+  const masked = maskSecrets("record", RECORD);
+  const { http_config, ...template } = masked.health_check_template ?? {};
+  const movedBy = (given: object, http: object = {}) => {
+    const health_check_template = { ...template, ...given, http_config: { ...http_config, ...http } };
+    const { body, missing, moved } = restoreSecrets("record", { ...masked, health_check_template }, RECORD);
+    assert.deepEqual(missing, []);
+    if (moved.length === 4) assert.doesNotMatch(JSON.stringify(body), /hush|abc|two|private/);
+    return moved.map((pointer) => pointer.split("/")[3]);
+  };
+  const all = ["headers", "headers", "oauth2", "mtls"];
+  assert.deepEqual(movedBy({}, { host: "evil.test" }), all);
+  assert.deepEqual(movedBy({ protocol: "http" }), all);
+  assert.deepEqual(movedBy({ protocol: "tcp" }), all);
+  assert.deepEqual(movedBy({}, { ca_pem: "another authority" }), all);
+  const oauth2 = { client_id: "id", client_secret: MASK };
+  assert.deepEqual(movedBy({}, { oauth2: { ...oauth2, token_url: "https://evil.test/" } }), ["oauth2"]);
+  assert.deepEqual(movedBy({}, { oauth2: { ...oauth2, token_url: "https://LOGIN.test:443" } }), []);
+  assert.deepEqual(movedBy({ port: 8443, interval_seconds: 5 }, { path: "/other", expected_status: [204] }), []);
+  const values = [{ value: "198.51.100.7" }];
+  assert.deepEqual(restoreSecrets("record", { ...masked, values }, RECORD).moved, []);
+});
+
+test("headers of the metrics export stay with their endpoint", () => {
+  const stored = { settings: { endpoint: "https://a.test/v1", headers: { "X-Key": "1", "x-key": "2" } } };
+  const moved = (endpoint: unknown) =>
+    restoreSecrets("config", { settings: { endpoint, headers: { "X-Key": MASK } } }, stored).moved;
+  assert.deepEqual(moved("https://b.test/v1"), ["/settings/headers/X-Key"]);
+  assert.deepEqual(moved("http://a.test/v1"), ["/settings/headers/X-Key"]);
+  assert.deepEqual([moved("https://A.test/v1"), moved(null)], [[], []]);
+  assert.deepEqual(restoreSecrets("config", maskSecrets("config", stored), stored).body, stored);
 });
 
 test("members called like parts of a prototype are members like any other", () => {

@@ -3,6 +3,8 @@
  * logs, and the meaning of "***" in what a client sends all go by it.
  */
 import type { Kind } from "./objects.ts";
+import type { FieldFault } from "./refusal.ts";
+import { isOtherCollector, isOtherProbeTarget, isOtherTokenUrl } from "./secret-destinations.ts";
 
 /** What a secret reads as, and what a client sends back to keep the stored one. */
 export const MASK = "***";
@@ -12,12 +14,23 @@ export type SecretPath = {
   readonly path: readonly string[];
   /** The object around the secret says nothing without it, and goes with it where the secret is unknown. */
   readonly takesParent?: true;
+  /**
+   * Whether the secret would go elsewhere under the body `given` than under the one `stored`: "***" does not stand for it
+   * then. Who may write a body but not read its secrets could else have them sent to a server of their own.
+   */
+  readonly isMoved?: (stored: unknown, given: unknown) => boolean;
 };
 
+const HTTP_CONFIG = ["health_check_template", "http_config"];
 const TEMPLATE_SECRETS: readonly SecretPath[] = [
-  { path: ["health_check_template", "http_config", "headers", "*"] },
-  { path: ["health_check_template", "http_config", "oauth2", "client_secret"], takesParent: true },
-  { path: ["health_check_template", "http_config", "mtls", "key_pem"], takesParent: true },
+  { path: [...HTTP_CONFIG, "headers", "*"], isMoved: isOtherProbeTarget },
+  {
+    path: [...HTTP_CONFIG, "oauth2", "client_secret"],
+    takesParent: true,
+    // The token that the secret buys goes to the target of the probe.
+    isMoved: (stored, given) => isOtherProbeTarget(stored, given) || isOtherTokenUrl(stored, given),
+  },
+  { path: [...HTTP_CONFIG, "mtls", "key_pem"], takesParent: true, isMoved: isOtherProbeTarget },
 ];
 
 export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
@@ -30,7 +43,7 @@ export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
   "tsig-key": [{ path: ["secret"] }],
   "subnet-mapping": [],
   // Of every document of settings: single sign-on has a client secret, metrics export has headers.
-  config: [{ path: ["settings", "client_secret"] }, { path: ["settings", "headers", "*"] }],
+  config: [{ path: ["settings", "client_secret"] }, { path: ["settings", "headers", "*"], isMoved: isOtherCollector }],
 };
 
 /** Names of members that are masked in anything that is written down without a kind. */
@@ -52,7 +65,7 @@ const SECRET_MEMBERS: ReadonlySet<string> = new Set([
 /** Thrown away by `change`: the secret, or with `takesParent` the object around it, is left out of the copy. */
 export const DROPPED: unique symbol = Symbol("dropped");
 
-type Change = (secret: unknown, pointer: string, takesParent: boolean) => unknown;
+type Change = (secret: unknown, pointer: string, path: SecretPath) => unknown;
 
 /**
  * A copy of `body` with each secret replaced by what `change` makes of it; what has no secrets is shared with the
@@ -61,8 +74,8 @@ type Change = (secret: unknown, pointer: string, takesParent: boolean) => unknow
 export function mapSecrets<Body>(kind: Kind, body: Body, change: Change): Body;
 export function mapSecrets(kind: Kind, body: unknown, change: Change): unknown {
   let copy = body;
-  for (const { path, takesParent } of SECRET_PATHS[kind]) {
-    copy = mapAt(copy, path, 0, "", (secret, pointer) => change(secret, pointer, takesParent === true), takesParent);
+  for (const each of SECRET_PATHS[kind]) {
+    copy = mapAt(copy, each.path, 0, "", (secret, pointer) => change(secret, pointer, each), each.takesParent);
   }
   return copy;
 }
@@ -104,26 +117,39 @@ export type RestoredSecrets<Body> = {
   readonly body: Body;
   /** Pointers to the "***" that stand for nothing that is stored. What they stood for is left out of `body`. */
   readonly missing: readonly string[];
+  /** Pointers to the "***" of secrets that are stored and would go elsewhere than before; left out likewise. */
+  readonly moved: readonly string[];
 };
 
 /** Puts the stored secrets in the place of each "***" of `given`. `stored` is undefined where there is no such object. */
 export function restoreSecrets<Body>(kind: Kind, given: Body, stored: unknown): RestoredSecrets<Body> {
   const missing: string[] = [];
+  const moved: string[] = [];
   const known = new Map<string, unknown>();
+  const folded = new Map<string, unknown>();
   if (stored !== undefined) {
     mapSecrets(kind, stored, (secret, pointer) => {
-      known.set(foldPointer(pointer), secret);
+      known.set(pointer, secret);
+      folded.set(foldPointer(pointer), secret);
       return secret;
     });
   }
-  const body = mapSecrets(kind, given, (secret, pointer) => {
+  const body = mapSecrets(kind, given, (secret, pointer, { isMoved }) => {
     if (secret !== MASK) return secret;
-    const kept = known.get(foldPointer(pointer));
-    if (kept !== undefined) return kept;
-    missing.push(pointer);
+    const kept = known.get(pointer) ?? folded.get(foldPointer(pointer));
+    if (kept !== undefined && isMoved?.(stored, given) !== true) return kept;
+    (kept === undefined ? missing : moved).push(pointer);
     return DROPPED;
   });
-  return { body, missing };
+  return { body, missing, moved };
+}
+
+/** What is wrong with a body that must not do without the secrets that its "***" did not bring back. */
+export function unrestoredFaults({ missing, moved }: RestoredSecrets<unknown>): FieldFault[] {
+  return [
+    ...missing.map((pointer) => ({ pointer, detail: "*** stands for a stored secret, and none is stored" })),
+    ...moved.map((pointer) => ({ pointer, detail: "must be given anew, and not as ***: it would be sent elsewhere" })),
+  ];
 }
 
 /** Names of HTTP headers are the only members that a client may spell in another case. */

@@ -63,6 +63,10 @@ const refused: readonly (readonly [string, object, string])[] = [
   ["/observability/otlp", { enabled: true }, "/endpoint"],
   ["/observability/otlp", { endpoint: "ftp://x" }, "/endpoint"],
   ["/observability/otlp", { endpoint: "https://user:secret@x" }, "/endpoint"],
+  ["/observability/otlp", { endpoint: "http://169.254.169.254/v1" }, "/endpoint"],
+  ["/observability/otlp", { endpoint: "https://[fe80::1]/v1" }, "/endpoint"],
+  ["/observability/otlp", { endpoint: "https://[::ffff:169.254.1.1]/v1" }, "/endpoint"],
+  ["/observability/otlp", { endpoint: "http://collector.example", headers: { "x-key": "hush" } }, "/endpoint"],
   ["/observability/otlp", { headers: { "a b": "x" } }, "/headers/a b"],
   ["/observability/otlp", { headers: { "x-key": "a\r\nb: c" } }, "/headers/x-key"],
   ["/observability/otlp", { headers: { "x-key": "***" } }, "/headers/x-key"],
@@ -91,6 +95,22 @@ test("the headers of the metrics export are secrets", async () => {
   assert.equal(back.status, 200, back.text);
   assert.deepEqual(api.store.get("config", ["otlp"])?.body.settings.headers, { "X-Key": "hush" });
   assert.doesNotMatch(JSON.stringify(api.store.auditPage({}, { limit: 9 })), /hush/);
+});
+
+test("the headers of the metrics export do not follow it to another endpoint", async () => {
+  await using api = await startApi(configRoutes);
+  const put = (json: object) => api.ask("PUT", "/observability/otlp", { json });
+  const first = await put({ endpoint: "https://collector.example/v1/metrics", headers: { "X-Key": "hush" } });
+  assert.equal(first.status, 200, first.text);
+  const endpoint = "https://evil.example/v1/metrics";
+  for (const json of [{ endpoint }, { endpoint, headers: { "X-Key": "***" } }]) {
+    const { status, body } = await put(json);
+    assert.deepEqual([status, body.errors?.[0]?.pointer], [400, "/headers/X-Key"], body.detail);
+  }
+  assert.equal((await put({ endpoint: null })).status, 200);
+  assert.equal((await put({ endpoint })).status, 400, "by way of none neither");
+  assert.equal((await put({ endpoint, headers: null })).status, 200);
+  assert.equal((await put({ endpoint: "http://127.0.0.1:4318/", headers: { "X-Key": "other" } })).status, 200);
 });
 
 test("If-Match guards a document", async () => {
