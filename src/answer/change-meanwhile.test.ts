@@ -4,7 +4,9 @@ import { nameOf, openLab, type ZoneLab, zone } from "../../tests/support/zone-la
 import { RRTYPE } from "../dns/codes.ts";
 import { rdataFromText } from "../dns/rdata.ts";
 import { COUNTER, sumCounter } from "../image/counters.ts";
-import { activateZone, beginChange, endChange } from "../image/writer.ts";
+import { activateZone, beginChange, endChange, showOverrides } from "../image/writer.ts";
+import { beginOverrides, putOverride } from "../publish/override-image.ts";
+import { createZoneTools } from "../publish/store-zone.ts";
 import { addRecord, changeRRset, finishZone, startZone, type ZonePublisher } from "../publish/zone-publisher.ts";
 
 function rdata(type: number, text: string): Uint8Array {
@@ -69,4 +71,34 @@ test("one that the hook takes is not made again", () => {
   beginChange(lab.writer, publishZone(lab).zone);
   assert.throws(() => lab.ask("out.t. A"), /no answer/);
   assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 0);
+});
+
+test("an answer whose overrides changed under it is made again, one where none had a part in it too", () => {
+  let changes = 0;
+  const lab = openLab([], {
+    forward: () => {
+      if (changes++ > 0) return false;
+      beginChange(lab.writer, overrides);
+      putOverride(tools, overrides, nameOf("one.elsewhere."), [
+        { type: RRTYPE.A, ttl: 9, rdatas: [rdata(RRTYPE.A, "10.0.0.2")] },
+      ]);
+      endChange(lab.writer, overrides);
+      return false;
+    },
+  });
+  publishZone(lab);
+  const tools = createZoneTools(lab.writer, () => undefined);
+  const overrides = beginOverrides(tools);
+  putOverride(tools, overrides, nameOf("a.far."), [{ type: RRTYPE.A, ttl: 9, rdatas: [rdata(RRTYPE.A, "10.0.0.1")] }]);
+  showOverrides(lab.writer, overrides);
+  assert.deepEqual(lab.ask("out.t. A"), [
+    "NOERROR aa",
+    "answer out.t. 300 IN CNAME one.elsewhere.",
+    "answer one.elsewhere. 9 IN A 10.0.0.2",
+  ]);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 1);
+  beginChange(lab.writer, overrides);
+  assert.equal(lab.ask("a.far. A").length, 2);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 3);
+  endChange(lab.writer, overrides);
 });
