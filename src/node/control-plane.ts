@@ -39,6 +39,8 @@ export type ControlPlaneOptions = {
   readonly log: Log;
   /** Called with the admin's password where this was the first start and the node has drawn one. */
   readonly onAdminPassword: (password: string) => void;
+  /** Called when all zones are in the image. */
+  readonly onPublished: () => void;
 };
 
 export type ControlPlane = {
@@ -91,6 +93,7 @@ export async function openControlPlane(
   closing.use(publisher);
   registerStore(opened, publisher, metrics.registry);
   await publisher.start();
+  options.onPublished();
   const api = await openApi(options, context, closing);
   return { store, publisher, api, imported };
 }

@@ -47,6 +47,8 @@ export type ControlMessage =
   | { readonly kind: "log"; readonly line: LogLine }
   /** For the operator to see, once. */
   | { readonly kind: "admin-password"; readonly password: string }
+  /** Every zone can be answered; the API is still being opened. */
+  | { readonly kind: "published" }
   | { readonly kind: "ready"; readonly management: Address; readonly api: Address; readonly served: ServedZones }
   /** The node cannot start: `faults` are printed, then `summary`. */
   | { readonly kind: "refused"; readonly faults: readonly string[]; readonly summary: string };
@@ -74,7 +76,14 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   try {
     const management = await listen(server, data.management);
     plane = await openControlPlane(
-      { ...data, metrics, probe, log, onAdminPassword: (password) => say({ kind: "admin-password", password }) },
+      {
+        ...data,
+        metrics,
+        probe,
+        log,
+        onAdminPassword: (password) => say({ kind: "admin-password", password }),
+        onPublished: () => say({ kind: "published" }),
+      },
       closing,
     );
     reportZoneFiles(plane.imported, log);

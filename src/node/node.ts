@@ -108,9 +108,17 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const status = createNodeStatus(["control", "stream", ...answerNames]);
   const frame: Frame = { ...options, shared, status, nodeId, keys };
 
-  const control = await startControl(frame);
-  undo.defer(() => control.thread.terminate());
+  const published = Promise.withResolvers<void>();
+  const starting = startControl(frame, published.resolve);
+  // The API may open while DNS answers already.
+  await Promise.race([published.promise, starting]);
   const threads = await startListeners(frame, udp, listeners, answerNames);
+  undo.defer(async () => {
+    Atomics.store(new Int32Array(shared.control), CONTROL.STOP, 1);
+    await Promise.all(threads.map((thread) => thread.terminate()));
+  });
+  const control = await starting;
+  undo.defer(() => control.thread.terminate());
   const kept = undo.move();
   return {
     listeners,
@@ -167,8 +175,8 @@ type RunningControl = {
   readonly served: ServedZones;
 };
 
-/** Starts `control` and waits until it has published the zones. */
-function startControl(frame: Frame): Promise<RunningControl> {
+/** Starts `control` and waits until it serves; `onPublished` is called before that, when its zones can be answered. */
+function startControl(frame: Frame, onPublished: () => void): Promise<RunningControl> {
   const { config, zones, version, log, shared, status, nodeId, keys } = frame;
   return new Promise((resolve, reject) => {
     let started: RunningControl | undefined;
@@ -199,6 +207,7 @@ function startControl(frame: Frame): Promise<RunningControl> {
       onMessage: (message) => {
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
         if (message.kind === "refused") return fail(new OperatorError(message.summary, message.faults));
+        if (message.kind === "published") return onPublished();
         if (message.kind === "admin-password") return frame.onAdminPassword(message.password);
         setRunning(status, "control", true);
         if (started !== undefined) return;
