@@ -110,6 +110,36 @@ test("comments tell of records without values, and of the NS that is not stored"
   assert.equal(shown("; synthesised @ NS\n@ NS ns1\n@ NS ns2\n")[0]?.values.length, 2);
 });
 
+test("a record without values is a record: it obeys CNAME, is there once, and counts", () => {
+  const { records, parseErrors } = read(
+    `${HEAD}www CNAME other\n; auto_populate www A\n; auto_populate web CNAME\n; auto_populate web AAAA\n` +
+      "; auto_populate dup A\n; auto_populate DUP a\n; auto_populate dup.c.test. A\n; auto_populate \\100up A\n; auto_populate x.d.test. A\n",
+  );
+  assert.deepEqual(
+    records.map(({ body }) => `${body.name} ${body.type}`),
+    ["dup A", "web CNAME", "www CNAME"],
+  );
+  assert.deepEqual(
+    parseErrors.map(({ line, column, detail }) => [line, column, detail.slice(0, 65)]),
+    [
+      [12, 1, 'auto_populate x.d.test. A: must be relative to the zone, and "x.d'],
+      [5, 1, "auto_populate www A: www has a CNAME record already"],
+      [7, 1, "auto_populate web AAAA: web has a CNAME record already"],
+    ].toSorted((left, right) => Number(left[0]) - Number(right[0])),
+  );
+  const marks = "a A 192.0.2.1\n; auto_populate a A\n; auto_populate b A\n; auto_populate b A\n; auto_populate c A\n";
+  const over = readZoneFile("c.zone", Buffer.from(HEAD + marks), { recordsMax: 2 });
+  assert.ok(over.kind === "too-large");
+  assert.equal(over.error.line, 8);
+  assert.equal(readZoneFile("c.zone", Buffer.from(HEAD + marks), { recordsMax: 3 }).kind, "zone");
+  const cut = read(HEAD + marks, { recordsMax: 2, cuts: true });
+  assert.deepEqual(
+    cut.records.map(({ body }) => body.name),
+    ["a", "b"],
+  );
+  assert.equal(cut.errors.length, 1);
+});
+
 test("a file with too many records is not taken, or cut off", () => {
   const hosts = Array.from({ length: IMPORT_ZONE_RECORDS_MAX + 1 }, (_, index) => `h${index} A 192.0.2.1\n`).join("");
   const whole = readZoneFile("c.zone", Buffer.from(HEAD + hosts));

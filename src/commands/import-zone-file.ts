@@ -9,7 +9,7 @@ import { nameFromText, nameToText, ROOT_NAME } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
 import type { ZoneFileReport } from "../dns/zone-report.ts";
 import { IMPORT_NOTES_MAX, IMPORT_ZONE_RECORDS_MAX } from "../model/limits.ts";
-import { absoluteName, canonicalName, relativeTo } from "../model/names.ts";
+import { APEX, absoluteName, canonicalName, relativeTo } from "../model/names.ts";
 import { RECORD_TYPES, type RecordType, type ZoneBody } from "../model/objects.ts";
 import { ownershipConflict } from "../model/ownership.ts";
 import { RecordCreate, recordFromCreate } from "../model/record.ts";
@@ -19,7 +19,7 @@ import { checkShape } from "../model/shape.ts";
 import { type ZoneCreate, zoneFromCreate } from "../model/zone.ts";
 import { type ParseError, type RecordDraft, sortByName, type ZoneDraft } from "./import-draft.ts";
 import { overLimitText } from "./import-limit.ts";
-import { readMarks, type ZoneFileMarks } from "./zone-file-marks.ts";
+import { type AutoPopulateMark, autoPopulateMarks, hasSynthesisedNs } from "./zone-file-marks.ts";
 
 export type ZoneFileOptions = {
   /** Completes relative names until the file's own $ORIGIN, and then the SOA's names need not be absolute. */
@@ -92,12 +92,14 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
   });
   const soa = requireSoa(reading, report, origin !== undefined);
   takeReport(reading, report);
+  if (hasSynthesisedNs(text)) dropSynthesisedNs(reading, soa.mname);
+  const marks = takeMarks(reading, text);
   if (reading.overLimit !== undefined && options.cuts !== true) {
     return { kind: "too-large", error: { file, ...reading.overLimit, detail: overLimitText(reading.zone) } };
   }
   const { create, serial } = soa;
   const zone = zoneFromCreate(create, "", { deletionLock: false });
-  const records = draftRecords(reading, zone, readMarks(text), soa.mname);
+  const records = draftRecords(reading, zone, marks);
   const { errorsOmitted } = reading;
   if (errorsOmitted > 0) {
     reading.errors.push({ file, line: 1, column: 1, detail: `${errorsOmitted} more lines or records were not taken` });
@@ -223,37 +225,56 @@ function takeReport(reading: Reading, report: ZoneFileReport): void {
   reading.errorsOmitted += report.errorsOmitted + (reading.leavesOut ? 0 : report.leftOutOmitted);
 }
 
-function draftRecords(reading: Reading, zone: ZoneBody, marks: ZoneFileMarks, mname: string): RecordDraft[] {
-  const { groups } = reading;
-  if (marks.hasSynthesisedNs) dropSynthesisedNs(reading, mname);
+/**
+ * The marks that stand for records of their own, by name and type: one beside RRs of its name and type says nothing more,
+ * and a repeated one is one. They count as records do.
+ */
+function takeMarks(reading: Reading, text: Uint8Array): readonly AutoPopulateMark[] {
+  const { groups, zone, recordsMax } = reading;
+  const marks = new Map<string, AutoPopulateMark>();
+  for (const { name: spelled, type, line } of autoPopulateMarks(text)) {
+    const name = markName(spelled, zone);
+    const key = `${name} ${type}`;
+    if (groups.has(key) || marks.has(key)) continue;
+    if (groups.size + marks.size < recordsMax) marks.set(key, { name, type, line });
+    else reading.overLimit ??= { line, column: 1 };
+  }
+  return [...marks.values()];
+}
+
+/** As records are named. What is no name, or lies outside the zone, stays as it is for the record's own check to refuse. */
+function markName(spelled: string, zone: string): string {
+  if (spelled === APEX) return APEX;
+  const parsed = nameFromText(spelled.endsWith(".") ? spelled : absoluteName(spelled, zone));
+  return (parsed.kind === "name" ? relativeTo(canonicalName(parsed.name), zone) : undefined) ?? spelled;
+}
+
+function draftRecords(reading: Reading, zone: ZoneBody, marks: readonly AutoPopulateMark[]): RecordDraft[] {
   const records: RecordDraft[] = [];
   const typesAt = new Map<string, RecordType[]>();
-  for (const group of groups.values()) {
-    const draft = draftRecord(reading, zone, group);
-    if (draft === undefined) continue;
-    const types = typesAt.get(group.name) ?? [];
-    const rival = ownershipConflict(group.type, types, group.name);
+  const take = (draft: RecordDraft | undefined, title: string, line: number, column: number): void => {
+    if (draft === undefined) return;
+    const { name, type } = draft.body;
+    const types = typesAt.get(name) ?? [];
+    const rival = ownershipConflict(type, types, name);
     if (rival !== undefined) {
-      addError(
-        reading,
-        group.line,
-        group.column,
-        `${titleOf(group, zone)}: ${group.name} has a ${rival} record already`,
-      );
-      continue;
+      addError(reading, line, column, `${title}: ${name} has a ${rival} record already`);
+      return;
     }
-    typesAt.set(group.name, [...types, group.type]);
+    typesAt.set(name, [...types, type]);
     records.push(draft);
+  };
+  for (const group of reading.groups.values()) {
+    take(draftRecord(reading, zone, group), titleOf(group, zone), group.line, group.column);
   }
-  for (const { name, type, line } of marks.autoPopulate) {
-    const relative = name.endsWith(".") ? relativeTo(name.toLowerCase(), zone.name) : name;
-    if (groups.has(`${relative} ${type}`)) continue;
-    const draft = attempt(reading, line, 1, `auto_populate ${name} ${type}`, () => ({
-      body: recordFromCreate({ name: relative ?? name, type, values: [], auto_populate: true }, zone, ""),
+  for (const { name, type, line } of marks) {
+    const title = `auto_populate ${name} ${type}`;
+    const draft = attempt(reading, line, 1, title, () => ({
+      body: recordFromCreate({ name, type, values: [], auto_populate: true }, zone, ""),
       line,
       column: 1,
     }));
-    if (draft !== undefined) records.push(draft);
+    take(draft, title, line, 1);
   }
   return records;
 }

@@ -3,16 +3,9 @@
  * that the server makes by itself. Export writes these lines and import reads them.
  */
 
-import { IMPORT_ZONE_RECORDS_MAX } from "../model/limits.ts";
 import { RECORD_TYPES, type RecordType } from "../model/objects.ts";
 
 export type AutoPopulateMark = { readonly name: string; readonly type: RecordType; readonly line: number };
-
-export type ZoneFileMarks = {
-  readonly autoPopulate: readonly AutoPopulateMark[];
-  /** The NS of the apex in this file is not stored in the zone: it follows from the SOA. */
-  readonly hasSynthesisedNs: boolean;
-};
 
 const AUTO_POPULATE = /^;\s*auto_populate[ \t]+(\S{1,1016})[ \t]+([A-Za-z]{1,16})[ \t]*$/;
 const SYNTHESISED_NS = "; synthesised @ NS";
@@ -29,10 +22,14 @@ export function synthesisedNsMark(): string {
   return SYNTHESISED_NS;
 }
 
-/** Looks for the marks in the text, as whole lines. */
-export function readMarks(text: Uint8Array): ZoneFileMarks {
-  const bytes = Buffer.from(text.buffer, text.byteOffset, text.byteLength);
-  const autoPopulate: AutoPopulateMark[] = [];
+/** Whether the NS of the apex in this file is not stored in the zone: it follows from the SOA. */
+export function hasSynthesisedNs(text: Uint8Array): boolean {
+  return hasLine(bytesOf(text), SYNTHESISED_NS);
+}
+
+/** The records without values, each a whole line, in the order of the file. How many there are is for the caller to bound. */
+export function* autoPopulateMarks(text: Uint8Array): Generator<AutoPopulateMark, void> {
+  const bytes = bytesOf(text);
   let line = 1;
   let lineStart = 0;
   for (let at = bytes.indexOf("auto_populate"); at >= 0; at = bytes.indexOf("auto_populate", at + 1)) {
@@ -44,10 +41,12 @@ export function readMarks(text: Uint8Array): ZoneFileMarks {
     if (at - lineStart > LEAD_MAX) continue;
     const mark = AUTO_POPULATE.exec(lineAt(bytes, lineStart));
     const type = RECORD_TYPES.find((known) => known === mark?.[2]?.toUpperCase());
-    if (mark?.[1] === undefined || type === undefined || autoPopulate.length >= IMPORT_ZONE_RECORDS_MAX) continue;
-    autoPopulate.push({ name: mark[1], type, line });
+    if (mark?.[1] !== undefined && type !== undefined) yield { name: mark[1], type, line };
   }
-  return { autoPopulate, hasSynthesisedNs: hasLine(bytes, SYNTHESISED_NS) };
+}
+
+function bytesOf(text: Uint8Array): Buffer {
+  return Buffer.from(text.buffer, text.byteOffset, text.byteLength);
 }
 
 function lineAt(bytes: Buffer, start: number): string {
