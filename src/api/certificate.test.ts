@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
@@ -47,6 +47,20 @@ test("it is kept with its key, readable by nobody else, and made again before it
   assert.notEqual(loadIdentity(source([...NAMES, "10.0.0.1"]), now + 370 * DAY_MS).cert, renewed.cert);
   writeFileSync(join(directory.path, "api-key.pem"), "torn");
   assert.ok(new X509Certificate(loadIdentity(source(), now).cert));
+});
+
+test("a self-made key that others may read is refused, and a link in its way is not followed", () => {
+  using directory = folder();
+  const source: CertificateSource = { kind: "self-made", directory: directory.path, names: NAMES };
+  const elsewhere = join(directory.path, "elsewhere");
+  symlinkSync(elsewhere, join(directory.path, "api-key.pem.new"));
+  const made = loadIdentity(source, Date.UTC(2026, 0, 1));
+  assert.equal(statSync(elsewhere, { throwIfNoEntry: false }), undefined);
+  const key = join(directory.path, "api-key.pem");
+  chmodSync(key, 0o644);
+  assert.throws(() => loadIdentity(source, Date.UTC(2026, 0, 1)), { name: "OperatorError", message: /chmod 600 \S+$/ });
+  chmodSync(key, 0o600);
+  assert.deepEqual(loadIdentity(source, Date.UTC(2026, 0, 1)), made);
 });
 
 test("names of the machine and the address that it listens on", () => {

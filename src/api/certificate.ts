@@ -3,13 +3,14 @@
  * data directory, so that a client that has pinned it finds it again after a restart.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { errorText, OperatorError } from "../base/errors.ts";
 import { ipFromText } from "../base/ip.ts";
 import type { Log } from "../base/log.ts";
+import { readableFault } from "../base/private-path.ts";
 import { CERTIFICATE_CHECK_MS, CERTIFICATE_FILE_BYTES_MAX, SELF_MADE_DAYS, SELF_MADE_RENEW_DAYS } from "./limits.ts";
 import { makeSelfSigned } from "./self-signed.ts";
 
@@ -23,11 +24,15 @@ const DAY_MS = 86_400_000;
 const CERT_NAME = "api-certificate.pem";
 const KEY_NAME = "api-key.pem";
 
-/** The certificate and key to begin with. Throws OperatorError where configured files cannot be used. */
+/**
+ * The certificate and key to begin with. Throws OperatorError where configured files cannot be used, and where others could
+ * have read the self-made key: clients may have pinned its certificate, so that the operator must know.
+ */
 export function loadIdentity(source: CertificateSource, nowMs: number): Identity {
   if (source.kind === "files") return readIdentity(source.certFile, source.keyFile);
   const certFile = join(source.directory, CERT_NAME);
   const keyFile = join(source.directory, KEY_NAME);
+  requirePrivateKey(keyFile);
   const kept = keptIdentity(certFile, keyFile);
   if (kept !== undefined && isFit(kept, source.names, nowMs)) return kept;
   // Clocks of clients may be a little behind.
@@ -55,6 +60,12 @@ function readText(path: string): string {
   const { size } = statSync(path);
   if (size > CERTIFICATE_FILE_BYTES_MAX) throw new Error(`${path} is larger than ${CERTIFICATE_FILE_BYTES_MAX} bytes`);
   return readFileSync(path, "utf8");
+}
+
+function requirePrivateKey(keyFile: string): void {
+  const stat = statSync(keyFile, { throwIfNoEntry: false });
+  const fault = stat === undefined ? undefined : readableFault(keyFile, stat);
+  if (fault !== undefined) throw new OperatorError(`cannot use the key ${keyFile}: ${fault}`);
 }
 
 /** What was made before; what cannot be read or used is made again. */
@@ -87,9 +98,9 @@ export function ownNames(listenHost: string): readonly string[] {
 /** A reader finds the old file or the new one, and nobody else may read either. */
 function writePrivately(path: string, text: string): void {
   const temporary = `${path}.new`;
-  writeFileSync(temporary, text, { mode: 0o600 });
-  // The mode counts only for a file that was not there.
-  chmodSync(temporary, 0o600);
+  // A file that was there would keep its mode and its readers, a link would lead elsewhere.
+  rmSync(temporary, { force: true });
+  writeFileSync(temporary, text, { mode: 0o600, flag: "wx" });
   renameSync(temporary, path);
 }
 

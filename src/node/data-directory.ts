@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import {
+  chmodSync,
   closeSync,
+  constants,
   existsSync,
   linkSync,
   mkdirSync,
@@ -12,6 +14,7 @@ import {
 } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { errorCode, errorText, OperatorError } from "../base/errors.ts";
+import { ownerFault, readableFault, writableFault } from "../base/private-path.ts";
 import type { Libc } from "../listen/linux/libc.ts";
 import { lockFile } from "../listen/linux/socket.ts";
 import { readRegularFile } from "./regular-file.ts";
@@ -28,8 +31,9 @@ export type DataDirectory = {
 };
 
 /**
- * Makes the directory where it is missing, locks it against a second instance and reads its key, made at first use.
- * Throws OperatorError.
+ * Makes the directory where it is missing, locks it against a second instance and reads its key, made at first use. A
+ * directory, store or key that another user could have made or changed is refused: its accounts, tokens and zones may be
+ * that user's. Throws OperatorError.
  */
 export function openDataDirectory(path: string, libc: Libc | undefined): DataDirectory {
   try {
@@ -37,10 +41,10 @@ export function openDataDirectory(path: string, libc: Libc | undefined): DataDir
   } catch (error) {
     throw new OperatorError(`cannot make the data directory ${path}: ${errorText(error)}`);
   }
+  refuse(writableFault(path, statSync(path)));
   const release = lockDirectory(path, libc);
   try {
-    // LMDB makes its files readable for all; the folder keeps others out, whatever the operator's own directory allows.
-    mkdirSync(join(path, "store"), { recursive: true, mode: 0o700 });
+    makeStoreDirectory(join(path, "store"));
     return { path, key: readOrMakeKey(join(path, "key")), release };
   } catch (error) {
     release();
@@ -58,11 +62,37 @@ function makeDirectory(path: string): void {
   mkdirSync(path, { mode: 0o700 });
 }
 
+function refuse(fault: string | undefined): void {
+  if (fault !== undefined) throw new OperatorError(`cannot use the data directory: ${fault}`);
+}
+
+/** Others are kept out of it, whatever the operator's own directory allows. */
+function makeStoreDirectory(path: string): void {
+  try {
+    mkdirSync(path, { mode: 0o700 });
+    return;
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw new OperatorError(`cannot make the store ${path}: ${errorText(error)}`);
+  }
+  const stat = statSync(path);
+  refuse(writableFault(path, stat));
+  for (const name of ["data.mdb", "lock.mdb"]) {
+    const file = statSync(join(path, name), { throwIfNoEntry: false });
+    if (file !== undefined) refuse(ownerFault(join(path, name), file));
+  }
+  if ((stat.mode & 0o077) === 0) return;
+  try {
+    chmodSync(path, 0o700);
+  } catch (error) {
+    throw new OperatorError(`cannot keep other users out of the store ${path}: ${errorText(error)}`);
+  }
+}
+
 function lockDirectory(path: string, libc: Libc | undefined): () => void {
   const file = join(path, "lock");
   let descriptor: number;
   try {
-    descriptor = openSync(file, "a+", 0o600);
+    descriptor = openSync(file, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   } catch (error) {
     throw new OperatorError(`cannot use the data directory ${path}: ${errorText(error)}`);
   }
@@ -121,7 +151,7 @@ function readOrMakeKey(file: string): Uint8Array {
 }
 
 function readKey(file: string): Uint8Array {
-  const key = readRegularFile(file, KEY_FILE_BYTES_MAX);
+  const key = readRegularFile(file, KEY_FILE_BYTES_MAX, (stat) => readableFault(file, stat));
   if (key.length !== KEY_BYTES) throw new Error(`it has ${key.length} bytes, not ${KEY_BYTES}`);
   return key;
 }

@@ -1,4 +1,5 @@
 /** Opens the store of a node: its database, clock, seal, change feed and what goes on in the background. */
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -79,7 +80,10 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
 
 function open(directory: string): Database {
   try {
-    return openDatabase(directory);
+    const database = openDatabase(directory);
+    // LMDB makes them readable for all that the process's umask lets in.
+    for (const name of ["data.mdb", "lock.mdb"]) chmodSync(join(directory, name), 0o600);
+    return database;
   } catch (thrown) {
     throw new OperatorError(`cannot open the store in ${directory}: ${errorText(thrown)}`);
   }

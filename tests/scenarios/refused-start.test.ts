@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -93,6 +93,19 @@ test("a port in use or a second instance on the same data is one clear line", as
 test("a data directory that cannot be made is one clear line", async () => {
   await assertOneLine({ env: { SVC_NODE_DATA_DIR: "/proc/none" } }, /^signpost: cannot make the data directory/);
   await assertOneLine({ env: { SVC_NODE_DATA_DIR: EXAMPLE_ZONE } }, /it is not a directory$/);
+});
+
+test("a data directory that others may write to is one clear line, for the offline tools too", async () => {
+  const data = join(directory, "open");
+  await mkdir(join(data, "store"), { recursive: true, mode: 0o700 });
+  const clear = /^signpost: cannot use the data directory: other users may write to \S+; .* chmod go-w \S+$/;
+  for (const path of [data, join(data, "store")]) {
+    await chmod(path, 0o777);
+    for (const args of [["--zone", EXAMPLE_ZONE], ["--reset-admin-password"]]) {
+      await assertOneLine({ args, env: { SVC_NODE_DATA_DIR: data } }, clear);
+    }
+    await chmod(path, 0o700);
+  }
 });
 
 test("a privileged port without permission is one clear line", async () => {

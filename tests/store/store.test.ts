@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import test from "node:test";
 import type { ChangeBatch } from "../../src/store/store.ts";
 import { temporaryStore } from "../support/store.ts";
@@ -20,6 +22,13 @@ test("what was put is read by key, by id and in a list", async () => {
   assert.equal(store.count("record", "corp."), 2);
   assert.equal(store.count("record"), 2);
   assert.equal(store.count("zone"), 1);
+});
+
+test("no other user may read the files of a store", async () => {
+  await using temporary = await temporaryStore();
+  for (const name of ["data.mdb", "lock.mdb"]) {
+    assert.equal(statSync(join(temporary.directory, "store", name)).mode & 0o777, 0o600);
+  }
 });
 
 test("a deleted zone takes its records, and they stay away when it comes back", async () => {
