@@ -4,7 +4,6 @@ import { errorText, OperatorError } from "../base/errors.ts";
 import { type Log, openLog } from "../base/log.ts";
 import { type Address, addressToText, hostText, isWildcard } from "../listen/address.ts";
 import { type Command, commandFromArguments, helpText, type ZoneArgument } from "./arguments.ts";
-import { readPassword, resetPassword } from "./break-glass.ts";
 import { type Config, loadConfig } from "./config.ts";
 import { type RunningNode, startNode, THREAD_PLAN, type ThreadPlan } from "./node.ts";
 
@@ -43,6 +42,8 @@ async function runConfigured(
     case "serve":
       return await serve(config, command.zones, environment, plan);
     case "reset-admin-password": {
+      // Needs the store, which no other command needs in this thread: a tenth of a node's memory and of its start.
+      const { readPassword, resetPassword } = await import("./break-glass.ts");
       const isGiven = command.password === "standard-input";
       const password = await resetPassword(config, isGiven ? await readPassword(process.stdin) : undefined);
       if (isGiven) process.stdout.write("the admin's password is set, and all sessions of the admin have ended\n");
