@@ -1,5 +1,5 @@
 /** What all of signing in shares: keys, the queue of password checks, and who has which sessions. */
-import { SIGN_IN_FAILURES_PER_MINUTE } from "../model/limits.ts";
+import { SIGN_IN_FAILURES_PER_DAY, SIGN_IN_FAILURES_PER_MINUTE } from "../model/limits.ts";
 import type { SessionBody, UserBody } from "../model/objects.ts";
 import type { Refusal } from "../model/refusal.ts";
 import { createPasswords, type Passwords } from "./passwords.ts";
@@ -39,7 +39,7 @@ export function createSignIn(options: SignInOptions): SignIn {
     tokens: createTokens(signingKey, context.now),
     sessionsOfUser,
     usersOfSubject,
-    failures: { minute: 0, written: 0, unwritten: 0 },
+    failures: { minute: 0, writtenInMinute: 0, hour: 0, day: 0, writtenInDay: 0, unwritten: 0 },
     close: () => {
       sessionsOfUser.close();
       usersOfSubject.close();
@@ -52,12 +52,21 @@ export function actorOfUser(user: UserBody, sessionId?: string): Actor {
   return { kind: "user", id, name: username, role, ...(sessionId === undefined ? {} : { sessionId }) };
 }
 
-/** How many failed sign-ins were written down in the minute, and how many since then were not. */
-type Failures = { minute: number; written: number; unwritten: number };
+/** How many failed sign-ins were written down in the minute and the day, and how many since the last of them were not. */
+type Failures = {
+  /** Minutes, hours and days since 1970: those of the last entry. */
+  minute: number;
+  hour: number;
+  day: number;
+  writtenInMinute: number;
+  writtenInDay: number;
+  unwritten: number;
+};
 
 /**
  * Writes down a failed sign-in, in a dry run too: it told the caller something. A flood fills no disk: beyond so many a
- * minute they are only counted, and the next entry says how many. Resolves with the refusal to throw.
+ * minute and a day they are only counted, and the next entry, of the next minute or hour, says how many. Resolves with the
+ * refusal to throw.
  */
 export async function failedSignIn(
   { context, failures }: SignIn,
@@ -65,14 +74,11 @@ export async function failedSignIn(
   entry: Pick<Note, "action" | "resource_id" | "resource_name" | "detail">,
   refusal: Refusal,
 ): Promise<Refusal> {
-  const minute = Math.floor(context.now() / 60_000);
-  if (failures.minute !== minute) Object.assign(failures, { minute, written: 0 });
-  if (failures.written >= SIGN_IN_FAILURES_PER_MINUTE) {
+  if (!mayWrite(failures, context.now())) {
     failures.unwritten += 1;
     return refusal;
   }
   const details = [entry.detail, ...unwrittenText(failures.unwritten)].filter((text) => text !== undefined);
-  failures.written += 1;
   failures.unwritten = 0;
   await runCommand(context, { ...caller, dryRun: false }, (tx) => {
     tx.note({
@@ -83,6 +89,25 @@ export async function failedSignIn(
     });
   });
   return refusal;
+}
+
+/** Whether one more failure has a place in the audit log, which it takes. */
+function mayWrite(failures: Failures, nowMs: number): boolean {
+  const minute = Math.floor(nowMs / 60_000);
+  const hour = Math.floor(nowMs / 3_600_000);
+  const day = Math.floor(nowMs / 86_400_000);
+  if (failures.minute !== minute) failures.writtenInMinute = 0;
+  if (failures.day !== day) failures.writtenInDay = 0;
+  const isNewHour = failures.hour !== hour;
+  const isWithin =
+    failures.writtenInDay < SIGN_IN_FAILURES_PER_DAY
+      ? failures.writtenInMinute < SIGN_IN_FAILURES_PER_MINUTE
+      : isNewHour;
+  if (!isWithin) return false;
+  Object.assign(failures, { minute, hour, day });
+  failures.writtenInMinute += 1;
+  failures.writtenInDay += 1;
+  return true;
 }
 
 function unwrittenText(count: number): readonly string[] {

@@ -11,8 +11,9 @@ export const TOKEN_CHARACTERS_MAX = 4096;
 export const USERS_MAX = 10_000;
 /** Beyond them the one that was used least lately ends. */
 export const SESSIONS_PER_USER_MAX = 100;
-/** Entries in the audit log; beyond them failures are counted. */
+/** Entries in the audit log; beyond those of a minute failures are counted, beyond those of a day in one entry an hour. */
 export const SIGN_IN_FAILURES_PER_MINUTE = 600;
+export const SIGN_IN_FAILURES_PER_DAY = 20_000;
 
 /** Service accounts. */
 export const SERVICE_ACCOUNTS_MAX = 10_000;

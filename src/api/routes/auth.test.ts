@@ -65,7 +65,8 @@ test("a flood of failures is counted, not written down one by one", async () => 
   // Five seconds into a minute to come, of which nearly all has been written.
   api.clock.aheadMs = 10 * 60_000 - (Date.now() % 60_000) + 5_000;
   const minute = Math.floor(api.signIn.context.now() / 60_000);
-  Object.assign(api.signIn.failures, { minute, written: 598 });
+  const day = Math.floor(minute / 1440);
+  Object.assign(api.signIn.failures, { minute, day, writtenInMinute: 598 });
   for (let round = 0; round < 5; round++) await api.login("nobody", "some long password");
   const failures = () => api.audit("login").filter(({ result }) => result === "failure");
   const written = failures().length;
@@ -74,6 +75,34 @@ test("a flood of failures is counted, not written down one by one", async () => 
   await api.login("nobody", "some long password");
   assert.equal(failures().length, written + 1);
   assert.match(failures()[0]?.detail ?? "", /^3 failures before this one/);
+});
+
+test("a flood of failures all day is written down once an hour", async () => {
+  await using api = await startSignInApi();
+  // Five minutes into a day to come, of which nearly all has been written.
+  api.clock.aheadMs = 3 * 86_400_000 - (Date.now() % 86_400_000) + 300_000;
+  const hour = Math.floor(api.signIn.context.now() / 3_600_000);
+  Object.assign(api.signIn.failures, { hour, day: Math.floor(hour / 24), writtenInDay: 19_999 });
+  const details = () =>
+    api
+      .audit("login")
+      .filter(({ result }) => result === "failure")
+      .map(({ detail }) => detail ?? "");
+  const failOften = async () => {
+    for (let round = 0; round < 3; round++) await api.login("nobody", "some long password");
+  };
+  await failOften();
+  assert.equal(details().length, 1);
+  api.clock.aheadMs += 120_000;
+  await failOften();
+  assert.equal(details().length, 1, "another minute of the day");
+  api.clock.aheadMs += 3_600_000;
+  await failOften();
+  assert.equal(details().length, 2);
+  assert.match(details()[0] ?? "", /5 failures before this one/);
+  api.clock.aheadMs += 86_400_000;
+  await failOften();
+  assert.equal(details().length, 5, "a new day");
 });
 
 test("a refresh token holds once; a lost answer may be asked for again, for a minute", async () => {
