@@ -16,6 +16,8 @@ export const HEADERS_MS = 15_000;
 export const REQUEST_MS = 120_000;
 /** How long the rest of a refused request's body is taken in. */
 export const DRAIN_MS = 20_000;
+/** How much of it: more than any route takes. */
+export const DRAIN_BYTES_MAX = 64 * 2 ** 20;
 /** Without a byte in either direction. */
 export const IDLE_MS = 60_000;
 export const KEEP_ALIVE_MS = 30_000;

@@ -9,7 +9,8 @@ import { Refusal } from "../model/refusal.ts";
 import { admit, type Door, isMutating, takeToken } from "./admission.ts";
 import { type BodyBudget, readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
-import { DRAIN_MS, REQUEST_MS } from "./limits.ts";
+import { answerUntilDrained, drain } from "./drain.ts";
+import { REQUEST_MS } from "./limits.ts";
 import { PROBLEM_TYPE, problemOf, refusalOf } from "./problem.ts";
 import { parseQuery, queryPlan } from "./query.ts";
 import type { Reply, Route } from "./route.ts";
@@ -111,20 +112,6 @@ function sendStream(counter: Counter, request: Request, response: Response, body
   return response.send(body);
 }
 
-/**
- * Takes in what a refused request still sends, for a while. A client that is in the middle of its body reads the answer
- * only then, and over HTTP/2 bytes that nobody takes use up the window of the whole connection.
- */
-function drain({ raw }: Request): void {
-  if (raw.complete || raw.destroyed) return;
-  // A connection that broke after its answer tells the request nothing, and the timer must not hold up the end of the process.
-  const timer = setTimeout(() => raw.destroy(), DRAIN_MS).unref();
-  raw.once("close", () => clearTimeout(timer));
-  raw.once("end", () => clearTimeout(timer));
-  raw.on("error", () => {});
-  raw.resume();
-}
-
 /** Whatever a request made throw, as a problem document. Faults of this program are logged, and the client learns the id only. */
 export function sendProblem(counter: Counter, thrown: unknown, request: Request, response: Response): void {
   let refusal = refusalOf(thrown);
@@ -137,7 +124,12 @@ export function sendProblem(counter: Counter, thrown: unknown, request: Request,
     });
   }
   const { status, headers, document } = problemOf(refusal);
-  drain(request);
   for (const name of ["etag", "location", "content-length"]) response.removeHeader(name);
-  void response.code(status).headers(headers).header("content-type", PROBLEM_TYPE).send(JSON.stringify(document));
+  void response.code(status).headers(headers).header("content-type", PROBLEM_TYPE);
+  const text = JSON.stringify(document);
+  const { raw, method } = request;
+  const isOnItsWay = !raw.complete && !raw.destroyed;
+  const drained = drain(raw);
+  if (!isOnItsWay || raw.httpVersionMajor !== 1 || method === "HEAD") return void response.send(text);
+  response.header("content-length", Buffer.byteLength(text)).send(answerUntilDrained(text, drained));
 }
