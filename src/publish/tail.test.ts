@@ -167,7 +167,7 @@ test("whatever changes, an answer with a tail is, byte by byte, the one that is 
       }
       auditArena(zone.publisher.writer);
     }),
-    { numRuns: 60 },
+    { numRuns: 150 },
   );
   assert(seen > 1000, `only ${seen} tails were looked at`);
 });
