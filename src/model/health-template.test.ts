@@ -91,7 +91,16 @@ test("one way to authenticate, to a place that keeps it secret", () => {
   for (const url of ["https://login.test/token", "http://127.0.0.1:99/t", "http://[::1]/t", "http://localhost/"]) {
     assert.deepEqual(http(oauth2(url)), [], url);
   }
-  for (const url of ["http://login.test/", "ftp://a/", "https://u:p@a/", "https://a/#x", "https://a /", "x"]) {
+  for (const url of [
+    "https://169.254.169.254/token",
+    "https://[fe80::1]/token",
+    "http://login.test/",
+    "ftp://a/",
+    "https://u:p@a/",
+    "https://a/#x",
+    "https://a /",
+    "x",
+  ]) {
     assert.deepEqual(http(oauth2(url)), ["/oauth2/token_url"], url);
   }
   assert.deepEqual(http({ ...oauth2("https://a/"), managed_identity: { resource: "r" } }), ["/managed_identity"]);
