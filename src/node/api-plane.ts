@@ -1,0 +1,58 @@
+/** The API of a node and what stands behind it. */
+import { ownNames } from "../api/certificate.ts";
+import { createApiMetrics } from "../api/metrics.ts";
+import { type ApiServer, startApiServer } from "../api/server.ts";
+import { apiRoutes } from "../api/table.ts";
+import { authenticateHeaders } from "../commands/authenticate.ts";
+import { followConfig } from "../commands/config-documents.ts";
+import { ensureAdmin } from "../commands/first-admin.ts";
+import { createIdp } from "../commands/idp.ts";
+import type { CommandContext } from "../commands/run.ts";
+import { createSignIn } from "../commands/sign-in.ts";
+import { hostText } from "../listen/address.ts";
+import { ALONE, type ControlPlaneOptions, ONE_NODE } from "./control-options.ts";
+import { createImportThread } from "./import-thread.ts";
+
+/** Opens the API over a store that is served, with the admin that it needs at the first start. */
+export async function openApi(
+  { config, keys, api, metrics, probe, version, onAdminPassword }: ControlPlaneOptions,
+  context: CommandContext,
+  closing: AsyncDisposableStack,
+): Promise<ApiServer> {
+  const password = await ensureAdmin(context, { initialPassword: config["auth.initial_admin_password"] });
+  if (password !== undefined) onAdminPassword(password);
+  const serviceAccountScope = config["auth.service_account_scope"];
+  const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
+  closing.defer(signIn.close);
+  const imports = closing.use(createImportThread());
+  const limits = followConfig(context.store, "rate-limits");
+  const observing = createApiMetrics(metrics.registry);
+  const certFile = config["api.tls_cert_file"];
+  const keyFile = config["api.tls_key_file"];
+  const server = await startApiServer({
+    context,
+    routes: apiRoutes({
+      context,
+      signIn,
+      idp: createIdp(signIn),
+      importTools: { parse: imports.parse, peers: ALONE },
+      nodeRegion: config["node.region"],
+      nodeCount: ONE_NODE,
+    }),
+    authenticate: (headers) => authenticateHeaders(signIn, headers),
+    listen: { host: hostText(api), port: api.port },
+    certificate:
+      certFile !== undefined && keyFile !== undefined
+        ? { kind: "files", certFile, keyFile }
+        : { kind: "self-made", directory: config["node.data_dir"], names: ownNames(hostText(api)) },
+    rateLimit: (rateClass) => limits().effective[rateClass],
+    trustedProxies: config["api.trusted_proxies"],
+    allowedOrigins: config["api.allowed_origins"],
+    probe,
+    observe: observing.observe,
+    version,
+  });
+  closing.use(server);
+  observing.follow(server);
+  return server;
+}

@@ -1,0 +1,32 @@
+/** What the parts of the control thread are opened with. */
+import type { ProbeAnswer, ProbePath } from "../api/server.ts";
+import type { Log } from "../base/log.ts";
+import type { SharedImage } from "../image/shared.ts";
+import type { Address } from "../listen/address.ts";
+import type { ZoneArgument } from "./arguments.ts";
+import type { Config } from "./config.ts";
+import type { NodeKeys } from "./keys.ts";
+import type { NodeMetrics } from "./metrics.ts";
+
+export type ControlPlaneOptions = {
+  readonly config: Config;
+  readonly nodeId: string;
+  readonly keys: NodeKeys;
+  readonly shared: SharedImage;
+  /** Where the API listens: the configured address, or for a replacement the one that is known already. */
+  readonly api: Address;
+  /** Zone files to import where their zones are not stored. */
+  readonly zones: readonly ZoneArgument[];
+  readonly version: string;
+  readonly metrics: NodeMetrics;
+  readonly probe: (path: ProbePath) => Promise<ProbeAnswer>;
+  readonly log: Log;
+  /** Called with the admin's password where this was the first start and the node has drawn one. */
+  readonly onAdminPassword: (password: string) => void;
+  /** Called when all zones are in the image. */
+  readonly onPublished: () => void;
+};
+
+/** Until replication has peers, a node is alone: what it takes is active at once. */
+export const ALONE = { peersAlive: () => 0 };
+export const ONE_NODE = () => 1;
