@@ -43,6 +43,17 @@ test("one row a value; rows of one name and type are one record", () => {
   assert.deepEqual([srv?.priority, srv?.weight, srv?.port, srv?.values], [0, 100, 389, [{ value: "dc1.corp.test." }]]);
 });
 
+test("rows that say the same count once; one value with two regions is a fault", () => {
+  const [a, mx, y] = records(
+    `${HEADER}\nc.test.,www,A,300,192.0.2.1,,,,\nc.test.,WWW,a,,192.0.2.1,,,,\nc.test.,www,A,300,192.0.2.2,,,,\n` +
+      "c.test.,x,MX,,m.,10,,,\nc.test.,x,MX,,m.,010,,,\nc.test.,y,MX,,m.,10,,,\nc.test.,y,MX,,m.,20,,,\n",
+  );
+  assert.equal(y?.values.length, 2);
+  assert.deepEqual(a?.values, [{ value: "192.0.2.1" }, { value: "192.0.2.2" }]);
+  assert.deepEqual([mx?.priority, mx?.values], [10, [{ value: "m." }]]);
+  refused(`${HEADER}\nc.test.,x,A,,192.0.2.1,,,,west\nc.test.,x,A,,192.0.2.1,,,,east\n`, /^row 3: /);
+});
+
 test("a byte order mark, CRLF, quoted fields with commas, quotes and line ends, columns in any order", () => {
   const text = `\ufeffValue,TYPE,name,zone\r\n"say ""hi"", then\nbye",txt,note,corp.test.\r\n\r\n`;
   assert.deepEqual(

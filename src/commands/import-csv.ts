@@ -30,6 +30,8 @@ type Group = {
   readonly rows: number[];
   ttl: number | undefined;
   readonly values: RecordValue[];
+  /** The values as text, to know the rows that say the same again; from the second row on, which most records lack. */
+  held: Set<string> | undefined;
 };
 
 type ZoneRows = { readonly zone: ZoneBody; readonly groups: Map<string, Group>; isCut: boolean };
@@ -135,8 +137,15 @@ function takeRow(reading: Reading, cells: readonly string[]): void {
   else if (ttl !== undefined && ttl !== group.ttl) {
     throw refusedRow(row, "ttl", `differs from that of row ${group.row}, which has the same name and type`);
   }
+  const value = rowValue(type, cell, row);
+  if (group.values.length > 0) {
+    const text = JSON.stringify(value);
+    group.held ??= new Set([JSON.stringify(group.values[0])]);
+    if (group.held.has(text)) return;
+    group.held.add(text);
+  }
   group.rows.push(row);
-  group.values.push(rowValue(type, cell, row));
+  group.values.push(value);
 }
 
 function zoneRows(reading: Reading, name: string): ZoneRows {
@@ -170,7 +179,7 @@ function groupOf(reading: Reading, rows: ZoneRows, name: string, type: RecordTyp
   reading.records++;
   if (reading.records > IMPORT_RECORDS_MAX)
     throw refusedRow(row, undefined, `more than ${IMPORT_RECORDS_MAX} records in all`);
-  const group: Group = { name, type, row, rows: [], ttl: undefined, values: [] };
+  const group: Group = { name, type, row, rows: [], ttl: undefined, values: [], held: undefined };
   rows.groups.set(key, group);
   return group;
 }
