@@ -49,6 +49,18 @@ const cases: readonly (readonly [unknown, readonly string[]])[] = [
   [{ name: "a", ttl: JSON.parse("1e999") }, ["/ttl must be an integer"]],
 ];
 
+test("a choice of words within a choice is told by its words", () => {
+  const words = Type.Union([Type.Literal("a"), Type.Literal("b")]);
+  assert.deepEqual(checkShape(Type.Union([words, Type.Null()]), "x"), [
+    { pointer: "", detail: 'must be one of "a", "b", null' },
+  ]);
+  assert.deepEqual(checkShape(Type.Union([words, Type.Null()]), null), []);
+  assert.deepEqual(checkShape(Type.Union([words, Type.Null()]), "b"), []);
+  assert.deepEqual(checkShape(Type.Union([Type.Enum(["a"]), Type.Null()]), 1), [
+    { pointer: "", detail: 'must be one of "a", null' },
+  ]);
+});
+
 for (const [value, expected] of cases) {
   test(`the shape of ${JSON.stringify(value)}`, () => {
     const found = checkShape(Thing, value).map(({ pointer, detail }) => `${pointer} ${detail}`);

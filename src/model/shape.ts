@@ -95,9 +95,10 @@ function oneOf(allowed: readonly unknown[]): Check {
 
 /** The faults of the alternative that was most likely meant: of the value's own kind, then with the fewest faults. */
 function anyOf(alternatives: readonly unknown[]): Check {
-  const words = alternatives.flatMap((schema) => (isObject(schema) && "const" in schema ? [schema.const] : []));
-  if (words.length === alternatives.length) return oneOf(words);
-  const branches = alternatives.map((schema) => ({ check: checkOf(schema), kind: kindOfSchema(schema) }));
+  const flat = alternatives.flatMap(alternativesOf);
+  const words = flat.map(wordsOf);
+  if (words.every((each) => each !== undefined)) return oneOf(words.flat());
+  const branches = flat.map((schema) => ({ check: checkOf(schema), kind: kindOfSchema(schema) }));
   return (value, place, faults) => {
     let best: { readonly faults: readonly FieldFault[]; readonly isKind: boolean } | undefined;
     for (const { check, kind } of branches) {
@@ -116,6 +117,18 @@ function anyOf(alternatives: readonly unknown[]): Check {
         `must be ${[...new Set(branches.map(({ kind }) => kind))].join(" or ")}, not ${kindOf(value)}`,
       );
   };
+}
+
+function alternativesOf(schema: unknown): readonly unknown[] {
+  return isObject(schema) && Array.isArray(schema.anyOf) ? schema.anyOf.flatMap(alternativesOf) : [schema];
+}
+
+/** The only values that there are; undefined: the schema does not name them. */
+function wordsOf(schema: unknown): readonly unknown[] | undefined {
+  if (!isObject(schema)) return undefined;
+  if ("const" in schema) return [schema.const];
+  if (Array.isArray(schema.enum)) return schema.enum;
+  return schema.type === "null" ? [null] : undefined;
 }
 
 function numberCheck(schema: JsonObject): Check {
