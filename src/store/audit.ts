@@ -12,6 +12,8 @@ import { momentBytes } from "./tombstones.ts";
 export const AUDIT_BODY_BYTES_MAX = 65_536;
 /** Entries looked at for one page; a filter that matches few gives short pages and a cursor to go on with. */
 export const AUDIT_SCAN_MAX = 5_000;
+/** Their text, in characters: about a millisecond's. One entry may have 130,000. */
+export const AUDIT_SCAN_CHARACTERS_MAX = 65_536;
 
 const SEQUENCE_BYTES = 6;
 
@@ -79,7 +81,8 @@ function matching(text: string, filter: AuditFilter): AuditEntry | undefined {
 
 /**
  * Newest first, or oldest first. A cursor that is none gives the page that begins where its bytes would lie. Never looks
- * at more than AUDIT_SCAN_MAX entries: a page may be short, or empty, and still have a cursor.
+ * at more than AUDIT_SCAN_MAX entries, and ends behind the one with which their text is AUDIT_SCAN_CHARACTERS_MAX long: a
+ * page may be short, or empty, and still have a cursor.
  */
 export function readAuditPage(
   database: Database,
@@ -90,19 +93,22 @@ export function readAuditPage(
   const reverse = oldestFirst !== true;
   let after = startOf(filter, cursor, reverse);
   let scanned = 0;
-  while (scanned < AUDIT_SCAN_MAX) {
+  let charactersLeft = AUDIT_SCAN_CHARACTERS_MAX;
+  while (scanned < AUDIT_SCAN_MAX && charactersLeft > 0) {
     const chunk = Math.min(AUDIT_SCAN_MAX - scanned, Math.max(CHUNK_MIN, limit - entries.length));
-    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: chunk, reverse, ...(after && { after }) });
-    for (const { key, value } of rows) {
+    const bounds = { prefix: NOTHING, limit: chunk, charactersMax: charactersLeft, reverse };
+    const page = database.page(TABLE.AUDIT, { ...bounds, ...(after && { after }) });
+    after = page.lastKey ?? after;
+    for (const { key, value } of page.rows) {
       if (isBeyond(filter, timeOf(key), reverse)) return { entries, cursor: undefined };
       scanned++;
-      after = key;
+      charactersLeft -= value.length;
       const entry = matching(value, filter);
       if (entry === undefined) continue;
       entries.push(entry);
       if (entries.length >= limit) return { entries, cursor: Buffer.from(key).toString("base64url") };
     }
-    if (rows.length < chunk) return { entries, cursor: undefined };
+    if (page.isLast) return { entries, cursor: undefined };
   }
   return { entries, cursor: after && Buffer.from(after).toString("base64url") };
 }

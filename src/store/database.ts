@@ -36,7 +36,17 @@ export type Table = (typeof TABLE)[keyof typeof TABLE];
 
 export type Row = { readonly key: Uint8Array; readonly value: string };
 
-export type ValuePage = { readonly values: readonly string[]; readonly lastKey: Uint8Array | undefined };
+/** `lastKey`: the last that was read, whether or not its row is there; undefined where nothing was. */
+export type RowPage = {
+  readonly rows: readonly Row[];
+  readonly lastKey: Uint8Array | undefined;
+  readonly isLast: boolean;
+};
+export type ValuePage = {
+  readonly values: readonly string[];
+  readonly lastKey: Uint8Array | undefined;
+  readonly isLast: boolean;
+};
 
 export type RangeOptions = {
   /** Leading bytes of the keys, without the table's. */
@@ -44,13 +54,17 @@ export type RangeOptions = {
   /** Keys behind this one only; before it when `reverse`. */
   readonly after?: Uint8Array;
   readonly limit: number;
+  /** Ends the page behind the row with which its values have so many characters, for rows differ a thousandfold in size. */
+  readonly charactersMax?: number;
   readonly reverse?: boolean;
 };
 
 export type Database = {
   readonly get: (table: Table, key: Uint8Array) => string | undefined;
   readonly range: (table: Table, options: RangeOptions) => readonly Row[];
-  /** As `range`, for who needs the values only: the last of their keys comes with them. */
+  /** As `range`, with where it ended. */
+  readonly page: (table: Table, options: RangeOptions) => RowPage;
+  /** As `page`, for who needs the values only. */
   readonly values: (table: Table, options: RangeOptions) => ValuePage;
   /** Inside a transaction only. */
   readonly put: (table: Table, key: Uint8Array, value: string) => void;
@@ -123,7 +137,11 @@ export function openDatabase(directory: string): Database {
     },
     range: (table, options) => {
       reading.note();
-      return range(layers, table, options);
+      return pageOf(layers, table, options).rows;
+    },
+    page: (table, options) => {
+      reading.note();
+      return pageOf(layers, table, options);
     },
     values: (table, options) => {
       reading.note();
@@ -223,17 +241,22 @@ export function behindPrefix(prefix: Uint8Array): Uint8Array {
   return Buffer.from([0xff]);
 }
 
-function range(layers: Layers, table: Table, options: RangeOptions): readonly Row[] {
-  return rowsOf(layers, table, options).map(({ key, value }) => ({ key: key.subarray(1), value }));
+function pageOf(layers: Layers, table: Table, options: RangeOptions): RowPage {
+  const { rows, lastKey, isLast } = rowsOf(layers, table, options);
+  return {
+    rows: rows.map(({ key, value }) => ({ key: key.subarray(1), value })),
+    lastKey: lastKey?.subarray(1),
+    isLast,
+  };
 }
 
-function valuesOf(rows: readonly Row[]): ValuePage {
-  return { values: rows.map(({ value }) => value), lastKey: rows.at(-1)?.key.subarray(1) };
+function valuesOf({ rows, lastKey, isLast }: RowPage): ValuePage {
+  return { values: rows.map(({ value }) => value), lastKey: lastKey?.subarray(1), isLast };
 }
 
 /** Rows whose keys begin with the table's byte. */
-function rowsOf(layers: Layers, table: Table, options: RangeOptions): readonly Row[] {
-  const { limit, reverse = false } = options;
+function rowsOf(layers: Layers, table: Table, options: RangeOptions): RowPage {
+  const { limit, charactersMax = Number.POSITIVE_INFINITY, reverse = false } = options;
   const prefix = withTable(table, options.prefix);
   const after = options.after === undefined ? undefined : withTable(table, options.after);
   // The least key behind `after` is that key with a zero byte.
@@ -242,11 +265,29 @@ function rowsOf(layers: Layers, table: Table, options: RangeOptions): readonly R
   const written = layers.written(start, end);
   // Each row that is not committed hides one that is, at most.
   const stored: Row[] = [];
+  let characters = 0;
+  let cutAt: Uint8Array | undefined;
   const bounds = reverse
     ? { start: end, end: start, reverse, exclusiveStart: true, inclusiveEnd: true }
     : { start, end };
-  for (const row of layers.root.getRange({ ...bounds, limit: limit + written.length })) stored.push(row);
-  return written.length === 0 ? stored : merged(stored, written, reverse).slice(0, limit);
+  for (const row of layers.root.getRange({ ...bounds, limit: limit + written.length })) {
+    stored.push(row);
+    characters += row.value.length;
+    if (characters < charactersMax) continue;
+    cutAt = row.key;
+    break;
+  }
+  const all = written.length === 0 ? stored : merged(stored, upTo(written, cutAt, reverse), reverse);
+  const rows = all.length > limit ? all.slice(0, limit) : all;
+  // A page that was cut may have lost its last rows to a transaction: who goes on behind it goes on where it was cut.
+  const lastKey = cutAt !== undefined && all.length <= limit ? cutAt : rows.at(-1)?.key;
+  return { rows, lastKey, isLast: cutAt === undefined && rows.length < limit };
+}
+
+/** What lies behind the end of a page belongs to the next one. */
+function upTo(cells: readonly Cell[], cutAt: Uint8Array | undefined, reverse: boolean): readonly Cell[] {
+  if (cutAt === undefined) return cells;
+  return cells.filter(({ key }) => Buffer.compare(key, cutAt) * (reverse ? -1 : 1) <= 0);
 }
 
 /** Both in the order asked for; of two with one key the written one counts. */

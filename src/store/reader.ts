@@ -93,13 +93,21 @@ function list<K extends Kind>(
     return known;
   };
   const found: Stored<K>[] = [];
+  let charactersLeft = options.charactersMax ?? Number.POSITIVE_INFINITY;
   let after = options.after === undefined ? undefined : keyBytes(kind, options.after);
-  while (found.length < limit) {
+  // An empty list is the end, so what is dead is read past, however much of it there is.
+  while (found.length < limit && (charactersLeft > 0 || found.length === 0)) {
     const chunk = Math.max(limit - found.length, CHUNK_MIN);
-    const page = database.values(TABLE.OBJECT, { prefix, limit: chunk, ...(after !== undefined && { after }) });
-    let isLast = page.values.length < chunk;
+    const page = database.values(TABLE.OBJECT, {
+      prefix,
+      limit: chunk,
+      charactersMax: charactersLeft > 0 ? charactersLeft : (options.charactersMax ?? charactersLeft),
+      ...(after !== undefined && { after }),
+    });
+    let { isLast } = page;
     after = page.lastKey;
     for (const value of page.values) {
+      charactersLeft -= value.length;
       const object = unpackEnvelope(value);
       const stored = show(kind, object, lookup);
       if (stored !== undefined && found.length < limit) found.push(stored);

@@ -28,6 +28,11 @@ export type ListOptions = {
   readonly after?: NaturalKey;
   /** At most so many; at most LIST_PAGE_MAX. */
   readonly limit: number;
+  /**
+   * Ends the list behind the object with which so many characters were read, for one object may be a thousand times
+   * another. The list is then shorter than `limit`, and only an empty one tells that nothing follows.
+   */
+  readonly charactersMax?: number;
 };
 export const LIST_PAGE_MAX = 5000;
 
@@ -151,8 +156,8 @@ export type Store = StoreReader &
     onChange(listener: (batch: ChangeBatch) => void): () => void;
     /**
      * Newest first, by cursor: the page and the cursor of the next one, undefined at the end. A filter that matches few
-     * entries gives pages that are short or empty and still have a cursor, for one call never looks at more than a few
-     * thousand: who wants a full page asks again, and lets others run in between.
+     * entries gives pages that are short or empty and still have a cursor, and so do large entries, for one call never
+     * looks at more than a few thousand of them or at much text: who wants a full page asks again, and lets others run in between.
      */
     auditPage(
       filter: AuditFilter,
