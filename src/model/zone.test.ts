@@ -113,15 +113,19 @@ test("the default policy is set, and goes by null or clear_lb_policy, which cont
   );
 });
 
-test("GET, edit, PUT works, whatever the serial is by then; read-only fields that differ are refused", () => {
+test("GET, edit, PUT works; read-only fields that differ are refused", () => {
   const view = zoneView(ZONE, DETAILS);
   assert.deepEqual(checkShape(ZoneView, view), []);
   assert.deepEqual(checkShape(ZoneUpdate, view), []);
-  assert.deepEqual(zoneWithUpdate(ZONE, { ...view, default_ttl: 9 }, { ...DETAILS, serial: 8 }), {
+  assert.deepEqual(zoneWithUpdate(ZONE, { ...view, default_ttl: 9 }, DETAILS), {
     ...ZONE,
     default_ttl: 9,
   });
   for (const [field, value] of Object.entries({ id: "x", name: "x.", status: "pending", record_count: 9 })) {
     assert.equal(faultsOf(() => update(ZONE, { ...view, [field]: value })).length, 1, field);
   }
+  assert.deepEqual(
+    faultsOf(() => zoneWithUpdate(ZONE, { soa: { serial: 8 } }, DETAILS)),
+    ["/soa/serial: is read-only and differs from the stored value"],
+  );
 });

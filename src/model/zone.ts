@@ -142,8 +142,7 @@ const READ_ONLY_DETAILS = ["status", "created_at", "updated_at", "record_count"]
 
 /**
  * The body after an update: `soa` merges by part, everything else is replaced whole. Throws `invalid_request` with every
- * fault. With `details` the read-only fields that they show are held against them. The serial is not: it moves by itself, and a
- * client that sends back what it read has not meant to set it.
+ * fault. With `details` the read-only fields that they show are held against them, the serial too.
  */
 export function zoneWithUpdate(current: ZoneBody, given: ZoneUpdate, details?: ZoneViewDetails): ZoneBody {
   const view = zoneView(
@@ -151,6 +150,10 @@ export function zoneWithUpdate(current: ZoneBody, given: ZoneUpdate, details?: Z
     details ?? { createdAt: "", updatedAt: "", serial: 0, status: "active", recordCount: 0 },
   );
   const faults = readOnlyFaults(view, given, details === undefined ? READ_ONLY : [...READ_ONLY, ...READ_ONLY_DETAILS]);
+  if (details !== undefined) {
+    const shown = readOnlyFaults({ serial: details.serial }, { ...given.soa }, ["serial"]);
+    faults.push(...shown.map(({ pointer, detail }) => ({ pointer: `/soa${pointer}`, detail })));
+  }
   const soa = mergeSoa(current.soa, given.soa, faults);
   const { lb_policy, clear_lb_policy } = given;
   if (clear_lb_policy === true && lb_policy !== undefined && lb_policy !== null) {
