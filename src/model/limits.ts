@@ -88,8 +88,8 @@ export const MULTIPART_HEADER_BYTES_MAX = 8_192;
 export const MULTIPART_BOUNDARY_MAX = 70;
 export const FILE_NAME_MAX = 255;
 
-/** Ids of one bulk-delete, whatever the cap of the guardrails says. */
-export const BULK_IDS_MAX = 500_000;
+/** Ids that the body of a bulk-delete has room for, so that it is the cap of the guardrails that refuses too many. */
+export const BULK_IDS_MAX = 100_000;
 
 /** Documents of settings. */
 export const RATE_LIMIT_MAX = 10_000_000;

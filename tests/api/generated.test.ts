@@ -17,6 +17,7 @@ type Operation = {
   readonly parameters: readonly Parameter[];
   readonly body: { readonly schema: Json; readonly example: unknown; readonly isRequired: boolean } | undefined;
   readonly media: readonly string[];
+  readonly bodyBytesMax: number;
 };
 
 /** One request and what has to come of it. */
@@ -41,6 +42,7 @@ async function operationsOf({ api }: World): Promise<readonly Operation[]> {
         path,
         parameters,
         media: Object.keys(content),
+        bodyBytesMax: Number(/At most (\d+) bytes/.exec(requestBody?.description ?? "")?.[1] ?? 0),
         body: json?.schema && { schema: json.schema, example: json.example, isRequired: requestBody.required },
       };
     }),
@@ -134,7 +136,7 @@ function encodingCases(operation: Operation, path: string): readonly Case[] {
   const gzip = { ...JSON_TYPE, "content-encoding": "gzip" };
   cases.push({ ...common, what: "gzip", request: { body: text, headers: gzip }, statuses: [415] });
   cases.push({ ...common, what: "no media type", request: { body: text }, statuses: [415] });
-  const large = JSON.stringify("x".repeat(2 ** 20));
+  const large = JSON.stringify("x".repeat(operation.bodyBytesMax));
   cases.push({ ...common, what: "too large", request: { body: large, headers: JSON_TYPE }, statuses: [413] });
   if (operation.body?.isRequired) {
     const pointer = "";

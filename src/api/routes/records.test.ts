@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startApi, type TestApi } from "../../../tests/support/api.ts";
 import { ALONE } from "../../../tests/support/commands.ts";
+import { BULK_IDS_MAX } from "../../model/limits.ts";
 import { recordRoutes } from "./records.ts";
 import { zoneRoutes } from "./zones.ts";
 
@@ -149,9 +150,11 @@ test("bulk-delete counts, and is 422 above the cap", async () => {
   const records = `/zones/${world.zoneId}/records`;
   const { id } = (await world.ask("POST", records, { json: A("www") })).body;
   const { id: kept } = (await world.ask("POST", records, { json: { ...A("kept"), protected: true } })).body;
-  const many = { ids: Array.from({ length: 101 }, () => id), force: true };
-  const refused = await world.ask("POST", `${records}/bulk-delete`, { json: many });
-  assert.deepEqual([refused.status, refused.body.code], [422, "bulk_cap_exceeded"]);
+  for (const count of [101, BULK_IDS_MAX, BULK_IDS_MAX + 1]) {
+    const many = { ids: Array.from({ length: count }, () => id), force: true };
+    const refused = await world.ask("POST", `${records}/bulk-delete`, { json: many });
+    assert.deepEqual([refused.status, refused.body.code], [422, "bulk_cap_exceeded"], `${count}`);
+  }
   assert.equal(world.store.count("record"), 2);
   const reply = await world.ask("POST", `${records}/bulk-delete`, { json: { ids: [id, kept, "rec_x"], force: false } });
   assert.deepEqual(reply.body, { deleted: 1, protected_skipped: 1, not_found: 1 });
