@@ -135,12 +135,20 @@ export function isAbsoluteText(text: Uint8Array, start: number, end: number): bo
 
 /** The wire name of a text (as UTF-8), completed by the wire name `origin` where it is relative. */
 export function nameFromText(text: string, origin?: Uint8Array): NameResult {
+  const length = putName(text, origin, nameBytes);
+  if (length < 0) return { kind: "error", reason: nameFaultText(length) };
+  return { kind: "name", name: nameBytes.slice(0, length) };
+}
+
+/** Room for any name, and for what `putName` writes of one that is none. */
+export const NAME_ROOM_BYTES = NAME_BYTES_MAX + LABEL_BYTES_MAX + 2;
+
+/** As `nameFromText`, into NAME_ROOM_BYTES of the caller's. Returns the length, or a NAME_FAULT. */
+export function putName(text: string, origin: Uint8Array | undefined, target: Uint8Array): number {
   const isLong = text.length > NAME_TEXT_USUAL;
   const bytes = isLong ? encoder.encode(text) : textBytes;
   const end = isLong ? bytes.length : putText(text);
-  const length = writeName(bytes, 0, end, origin ?? ROOT_NAME, origin?.length ?? 0, nameBytes, 0);
-  if (length < 0) return { kind: "error", reason: nameFaultText(length) };
-  return { kind: "name", name: nameBytes.slice(0, length) };
+  return writeName(bytes, 0, end, origin ?? ROOT_NAME, origin?.length ?? 0, target, 0);
 }
 
 /** Puts the text into `textBytes` as UTF-8 and returns its length. */

@@ -3,7 +3,7 @@
  * holds is always read from the store anew, so that doing it twice, late or in another order comes to the same.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { nameFromText } from "../dns/name.ts";
+import { NAME_ROOM_BYTES, nameFromText, nameToText, putName } from "../dns/name.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import {
@@ -31,12 +31,15 @@ export type ZoneTools = {
   readonly apex: NameKey;
   readonly owner: NameKey;
   readonly buffer: RRsetBuffer;
+  /** An owner's wire form, and behind it what former ones left. */
+  readonly ownerWire: Uint8Array;
   /** Hears of records that the image cannot hold. The rules of the model leave none. */
   readonly onFault: (zone: string, name: string, detail: string) => void;
 };
 
 export function createZoneTools(writer: ImageWriter, onFault: ZoneTools["onFault"]): ZoneTools {
-  return { writer, apex: createNameKey(), owner: createNameKey(), buffer: createRRsetBuffer(), onFault };
+  const [apex, owner, buffer] = [createNameKey(), createNameKey(), createRRsetBuffer()];
+  return { writer, apex, owner, buffer, ownerWire: new Uint8Array(NAME_ROOM_BYTES), onFault };
 }
 
 /** One incarnation of a zone, answering or in the making. */
@@ -85,7 +88,10 @@ export function hideZone(tools: ZoneTools, wire: Uint8Array): void {
 
 /** Adds a record to an incarnation in the making, to which nothing of its type at its name was added before. */
 export function addStored(tools: ZoneTools, publisher: ZonePublisher, image: ZoneImage, record: AnsweringRecord): void {
-  const owner = ownerOf(image, record.name);
+  const { ownerWire } = tools;
+  const owner = record.name === "@" ? image.wire : ownerWire;
+  // Throws where it is no name, with the reason.
+  if (owner === ownerWire && putName(record.name, image.wire, ownerWire) < 0) wireName(record.name, image.wire);
   if (record.values.length > 0) putRecord(tools, publisher, image, owner, record);
   else if (record.name !== "@") {
     readKey(tools, tools.owner, owner);
@@ -163,7 +169,7 @@ function change(
   rdatas: readonly Uint8Array[],
 ): void {
   const fault = changeRRset(publisher, owner, type, ttl, rdatas);
-  if (fault !== undefined) tools.onFault(image.name, `${Buffer.from(owner).toString("latin1")} ${type}`, fault);
+  if (fault !== undefined) tools.onFault(image.name, `${nameToText(owner)} ${type}`, fault);
 }
 
 /** Brings the SOA to the zone's fields and serial, and with it the NS that it stands in for. */
