@@ -53,5 +53,7 @@ export const SELF_MADE_RENEW_DAYS = 30;
 /** From the call of close to the end of the last connection. */
 export const CLOSE_MS = 3_000;
 
+/** Where a page of a list ends that has not reached its limit. */
+export const PAGE_BYTES_MAX = 4 * 2 ** 20;
 /** A piece of a streamed list. */
 export const STREAM_CHUNK_CHARACTERS = 65_536;

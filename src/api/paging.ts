@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import Type, { type TSchema } from "typebox";
 import { Refusal } from "../model/refusal.ts";
 import { LIST_PAGE_MAX } from "../store/store.ts";
-import { CURSOR_LENGTH_MAX, STREAM_CHUNK_CHARACTERS } from "./limits.ts";
+import { CURSOR_LENGTH_MAX, PAGE_BYTES_MAX, STREAM_CHUNK_CHARACTERS } from "./limits.ts";
 import type { Reply } from "./route.ts";
 
 /** The query parameters that every list takes. */
@@ -13,7 +13,7 @@ export const PAGE_QUERY = {
     Type.Integer({
       minimum: 1,
       maximum: LIST_PAGE_MAX,
-      description: "Entries of one page. Without it the list is complete.",
+      description: "Most entries of one page, which ends early at 4 MB. Without it the list is complete.",
     }),
   ),
   cursor: Type.Optional(
@@ -49,43 +49,99 @@ export function pageOf(items: readonly unknown[], next: readonly string[] | unde
   return { items, next_cursor: next === undefined ? null : cursorOf(next) };
 }
 
+/** What one turn of the event loop finds. */
+export type Turn = {
+  readonly items: readonly unknown[];
+  /** There at the end of the list or of the page: the cursor to go on with, or undefined where nothing follows. */
+  readonly end?: { readonly next: string | undefined };
+};
+/** Finds what comes next. Once the page is full, it gives no more than the end. */
+export type Turns = (isFull: boolean) => Turn;
+
+export type TurnsOptions = {
+  /** Ends it at PAGE_BYTES_MAX; a list that is no page is complete. */
+  readonly isPage?: boolean;
+  readonly signal?: AbortSignal;
+};
+
 /**
- * A complete list as a stream: items are taken, made into text and sent in pieces, as fast as the client reads. Other
- * work has its turn between two pieces.
+ * A list or a page of it. Items are taken, made into bytes and sent in pieces, as fast as the client reads, and other work
+ * has its turn between two pieces. A client that does not read holds a piece or two: bytes, neither texts nor objects.
  */
-export function streamItems(items: Iterable<unknown> | AsyncIterable<unknown>): Reply {
-  return {
-    headers: { "content-type": "application/json; charset=utf-8" },
-    body: Readable.from(pieces(items, '{"items":[', ",", '],"next_cursor":null}'), STREAM_OPTIONS),
-  };
+export function jsonReply(turns: Turns, options: TurnsOptions): Promise<Reply> {
+  return reply(turns, options, {
+    contentType: "application/json; charset=utf-8",
+    head: '{"items":[',
+    between: ",",
+    tail: (next) => `],"next_cursor":${JSON.stringify(next ?? null)}}`,
+  });
 }
 
-/** As `streamItems`, one JSON text a line (NDJSON). */
-export function streamLines(items: Iterable<unknown> | AsyncIterable<unknown>): Reply {
-  return {
-    headers: { "content-type": "application/x-ndjson; charset=utf-8" },
-    body: Readable.from(pieces(items, "", "\n", "\n"), STREAM_OPTIONS),
-  };
+/** As `jsonReply`, one JSON text a line (NDJSON). */
+export function linesReply(turns: Turns, options: TurnsOptions): Promise<Reply> {
+  return reply(turns, options, {
+    contentType: "application/x-ndjson; charset=utf-8",
+    head: "",
+    between: "\n",
+    // An empty list of lines is an empty body.
+    tail: (_next, isEmpty) => (isEmpty ? "" : "\n"),
+  });
 }
 
-const STREAM_OPTIONS = { objectMode: false, highWaterMark: STREAM_CHUNK_CHARACTERS };
+type Form = {
+  readonly contentType: string;
+  readonly head: string;
+  readonly between: string;
+  readonly tail: (next: string | undefined, isEmpty: boolean) => string;
+};
 
-async function* pieces(
-  items: Iterable<unknown> | AsyncIterable<unknown>,
-  head: string,
-  between: string,
-  tail: string,
-): AsyncGenerator<Buffer> {
-  let text = head;
-  let isFirst = true;
-  for await (const item of items) {
-    text += isFirst ? JSON.stringify(item) : between + JSON.stringify(item);
-    isFirst = false;
-    if (text.length < STREAM_CHUNK_CHARACTERS) continue;
-    yield Buffer.from(text);
-    text = "";
+/** What fits in one piece goes as a whole: its length is known, and what fails in it is still a problem document. */
+async function reply(turns: Turns, options: TurnsOptions, form: Form): Promise<Reply> {
+  const pieces = piecesOf(turns, options, form);
+  const headers = { "content-type": form.contentType };
+  const first = await pieces.next();
+  if (first.done === true) return { headers, body: first.value };
+  return { headers, body: Readable.from(withFirst(first.value, pieces), { objectMode: false }) };
+}
+
+/** Every piece but the last is yielded, and the last is returned. */
+async function* piecesOf(turns: Turns, options: TurnsOptions, form: Form): AsyncGenerator<Buffer, Buffer> {
+  const write = pieceWriter(turns, options, form);
+  for (;;) {
+    const { piece, isLast } = write();
+    if (isLast) return piece;
+    if (piece.length > 0) yield piece;
     await setImmediate();
+    // Nobody reads what this would give; and a search that finds nothing has no other way to learn of it.
+    if (options.signal?.aborted) return NOTHING;
   }
-  // An empty list of lines is an empty body.
-  yield Buffer.from(isFirst && head === "" ? "" : text + tail);
 }
+
+async function* withFirst(first: Buffer, pieces: AsyncGenerator<Buffer, Buffer>): AsyncGenerator<Buffer> {
+  yield first;
+  yield yield* pieces;
+}
+
+/** Makes one turn at each call, and bytes of it as soon as there are enough for a piece; before that they are none. */
+function pieceWriter(turns: Turns, { isPage = false }: TurnsOptions, { head, between, tail }: Form) {
+  let text = head;
+  let bytes = 0;
+  let isEmpty = true;
+  const take = (): Buffer => {
+    const piece = Buffer.from(text);
+    bytes += piece.length;
+    text = "";
+    return piece;
+  };
+  return (): { readonly piece: Buffer; readonly isLast: boolean } => {
+    const { items, end } = turns(isPage && bytes + text.length >= PAGE_BYTES_MAX);
+    for (const item of items) {
+      text += isEmpty ? JSON.stringify(item) : between + JSON.stringify(item);
+      isEmpty = false;
+    }
+    if (end !== undefined) text += tail(end.next, isEmpty);
+    const isReady = end !== undefined || text.length >= STREAM_CHUNK_CHARACTERS;
+    return { piece: isReady ? take() : NOTHING, isLast: end !== undefined };
+  };
+}
+const NOTHING = Buffer.alloc(0);

@@ -7,8 +7,14 @@ import { cidrFromText } from "../base/ip.ts";
 import type { LogFields } from "../base/log.ts";
 import type { Caller, CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
-import { streamItems } from "./paging.ts";
 import { type Reply, type Route, route } from "./route.ts";
+
+const streamed = {
+  headers: { "content-type": "application/json; charset=utf-8" },
+  get body() {
+    return Readable.from(['{"items":[1,2', ',3],"next_cursor":null}'].map((piece) => Buffer.from(piece)));
+  },
+};
 
 const Thing = Type.Object(
   { name: Type.String({ maxLength: 10 }), count: Type.Optional(Type.Integer()) },
@@ -51,7 +57,7 @@ function oddRoutes(): readonly Route[] {
         throw new Error("the cellar is on fire");
       },
     }),
-    route({ ...base, method: "GET", path: "/stream", access: "readonly", handle: () => streamItems([1, 2, 3]) }),
+    route({ ...base, method: "GET", path: "/stream", access: "readonly", handle: () => streamed }),
     route({
       ...base,
       method: "GET",

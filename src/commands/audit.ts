@@ -1,5 +1,4 @@
-/** Reads of the audit log: a page of it, or all of it in bounded memory. */
-import { setImmediate as nextTurn } from "node:timers/promises";
+/** Reads of the audit log: a page of it, or all of it, a turn of the event loop at a time. */
 import { type FieldFault, refuseFaults } from "../model/refusal.ts";
 import { isDateTime, isDay } from "../model/shape.ts";
 import type { AuditEntry, AuditFilter, Store } from "../store/store.ts";
@@ -8,6 +7,7 @@ import type { AuditEntry, AuditFilter, Store } from "../store/store.ts";
 export type AuditQuery = Omit<AuditFilter, "fromMs" | "toMs"> & { readonly from?: string; readonly to?: string };
 
 const DAY_MS = 86_400_000;
+/** Entries of one turn; the store bounds their text as well. */
 const SLICE = 500;
 
 /** The filter in milliseconds; `to` as a day includes that day, and as a moment that moment. Throws `invalid_request`. */
@@ -35,38 +35,29 @@ function momentOf(text: string, days: 0 | 1): number {
   return isDateTime(text) ? Math.max(0, Date.parse(text.toUpperCase()) + days) : Number.NaN;
 }
 
-export type AuditPage = { readonly entries: readonly AuditEntry[]; readonly cursor: string | undefined };
+/** What one turn gives. */
+export type AuditTurn = {
+  readonly items: readonly AuditEntry[];
+  /** There at the end: the cursor to go on behind, or undefined where nothing follows. */
+  readonly end?: { readonly next: string | undefined };
+};
 
-/** The newest `limit` entries that fit, behind the cursor. A filter that few fit looks on, a slice a turn, until the reader has gone. */
-export async function readAudit(
+/**
+ * The newest entries that fit, behind the cursor, a turn at each call, until there are `limit` or a call says that the page
+ * is full. A filter that few fit gives many turns without an entry. Between calls nothing but a cursor is held.
+ */
+export function openAudit(
   store: Pick<Store, "auditPage">,
   filter: AuditFilter,
-  options: { readonly limit: number; readonly cursor?: string | undefined; readonly signal: AbortSignal },
-): Promise<AuditPage> {
-  const entries: AuditEntry[] = [];
-  let { cursor } = options;
-  do {
-    const wanted = options.limit - entries.length;
-    const page = store.auditPage(filter, { limit: wanted, ...(cursor === undefined ? {} : { cursor }) });
-    entries.push(...page.entries);
+  options: { readonly limit?: number; readonly cursor?: string | undefined } = {},
+): (isFull: boolean) => AuditTurn {
+  let { cursor, limit: left = Number.POSITIVE_INFINITY } = options;
+  return (isFull) => {
+    if (isFull) return { items: [], end: { next: cursor } };
+    const page = store.auditPage(filter, { limit: Math.min(left, SLICE), ...(cursor === undefined ? {} : { cursor }) });
+    left -= page.entries.length;
     cursor = page.cursor;
-    if (cursor === undefined || entries.length >= options.limit) break;
-    await nextTurn();
-  } while (!options.signal.aborted);
-  return { entries, cursor };
-}
-
-/** Every entry that fits, newest first, in bounded memory. */
-export async function* streamAudit(
-  store: Pick<Store, "auditPage">,
-  filter: AuditFilter,
-  signal: AbortSignal,
-): AsyncGenerator<AuditEntry> {
-  let cursor: string | undefined;
-  do {
-    const page = store.auditPage(filter, { limit: SLICE, ...(cursor === undefined ? {} : { cursor }) });
-    yield* page.entries;
-    cursor = page.cursor;
-    await nextTurn();
-  } while (cursor !== undefined && !signal.aborted);
+    const hasEnded = cursor === undefined || left <= 0;
+    return hasEnded ? { items: page.entries, end: { next: cursor } } : { items: page.entries };
+  };
 }

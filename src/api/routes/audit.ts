@@ -1,10 +1,10 @@
 /** /audit: who did what, when and from where. */
 import Type from "typebox";
-import { auditFilter, readAudit, streamAudit } from "../../commands/audit.ts";
+import { auditFilter, openAudit } from "../../commands/audit.ts";
 import type { CommandContext } from "../../commands/run.ts";
 import { Refusal } from "../../model/refusal.ts";
 import { CURSOR_LENGTH_MAX } from "../limits.ts";
-import { listOf, PAGE_QUERY, streamLines } from "../paging.ts";
+import { jsonReply, linesReply, listOf, PAGE_QUERY } from "../paging.ts";
 import { type Route, route } from "../route.ts";
 
 const TAG = "audit";
@@ -51,10 +51,9 @@ export function auditRoutes({ store }: CommandContext): readonly Route[] {
       access: "editor",
       query: Type.Object({ ...FILTERS, ...PAGE_QUERY }),
       response: listOf(AuditEntryView),
-      handle: async ({ query: { limit, cursor, ...filter }, signal }) => {
-        const options = { limit: limit ?? AUDIT_LIMIT_DEFAULT, cursor: storeCursor(cursor), signal };
-        const page = await readAudit(store, auditFilter(filter), options);
-        return { body: { items: page.entries, next_cursor: page.cursor ?? null } };
+      handle: ({ query: { limit, cursor, ...filter }, signal }) => {
+        const options = { limit: limit ?? AUDIT_LIMIT_DEFAULT, cursor: storeCursor(cursor) };
+        return jsonReply(openAudit(store, auditFilter(filter), options), { isPage: true, signal });
       },
     }),
     route({
@@ -66,7 +65,7 @@ export function auditRoutes({ store }: CommandContext): readonly Route[] {
       sensitive: true,
       query: Type.Object(FILTERS),
       response: Type.String({ contentMediaType: "application/x-ndjson", description: "One entry a line." }),
-      handle: ({ query, signal }) => streamLines(streamAudit(store, auditFilter(query), signal)),
+      handle: ({ query, signal }) => linesReply(openAudit(store, auditFilter(query)), { signal }),
     }),
   ];
 }

@@ -14,7 +14,8 @@ function streamed(text: AsyncIterable<string>, contentType: string, file: string
       "content-type": contentType,
       "content-disposition": `attachment; filename="${file.replaceAll(/[^A-Za-z0-9._-]/g, "_")}"`,
     },
-    body: Readable.from(text),
+    // As bytes, of which a client that does not read holds few; of objects it would hold sixteen, however long.
+    body: Readable.from(text, { objectMode: false }),
   };
 }
 

@@ -1,10 +1,10 @@
 /** The answer to a GET of a list of objects: complete and streamed, or one page. */
-import { type ScanOptions, scanPage, scanSlices } from "../../commands/scan.ts";
+import { openPage, type ScanOptions } from "../../commands/scan.ts";
 import { keyBytes } from "../../model/keys.ts";
 import type { Kind, NaturalKey } from "../../model/objects.ts";
 import { Refusal } from "../../model/refusal.ts";
 import { LIST_PAGE_MAX, type Stored, type StoreReader } from "../../store/store.ts";
-import { keyOfCursor, pageOf, streamItems } from "../paging.ts";
+import { cursorOf, jsonReply, keyOfCursor, pageOf } from "../paging.ts";
 import type { Reply } from "../route.ts";
 
 export type ListInput<K extends Kind> = {
@@ -34,22 +34,21 @@ function isKey(kind: Kind, key: NaturalKey): boolean {
   }
 }
 
-async function* viewsOf<K extends Kind>(
+/** Without limit and cursor the whole list, however long; otherwise one page. Either in bounded memory. */
+export function listReply<K extends Kind>(
   store: Pick<StoreReader, "list">,
   input: ListInput<K>,
-): AsyncGenerator<unknown> {
-  if (input.scan === undefined) return;
-  for await (const slice of scanSlices(store, input.kind, { ...input.scan, signal: input.signal })) {
-    for (const stored of slice) yield input.view(stored);
-  }
-}
-
-/** Without limit and cursor the whole list, however long, in bounded memory; otherwise one page. */
-export async function listReply<K extends Kind>(store: Pick<StoreReader, "list">, input: ListInput<K>): Promise<Reply> {
+): Promise<Reply> | Reply {
   const { kind, scan, query, signal, view } = input;
   const after = keyWithin(kind, scan?.prefix, query.cursor);
-  if (query.limit === undefined && after === undefined) return streamItems(viewsOf(store, input));
   if (scan === undefined) return { body: pageOf([], undefined) };
-  const { items, next } = await scanPage(store, kind, { ...scan, after, signal }, query.limit ?? LIST_PAGE_MAX);
-  return { body: pageOf(items.map(view), next) };
+  const isPage = query.limit !== undefined || after !== undefined;
+  const limit = isPage ? (query.limit ?? LIST_PAGE_MAX) : Number.POSITIVE_INFINITY;
+  const turn = openPage(store, kind, { ...scan, after }, limit);
+  const viewed = (isFull: boolean) => {
+    const { items, end } = turn(isFull);
+    const views = items.map(view);
+    return end === undefined ? { items: views } : { items: views, end: { next: end.next && cursorOf(end.next) } };
+  };
+  return jsonReply(viewed, { isPage, signal });
 }
