@@ -263,15 +263,28 @@ function addProbes(app: ApiInstance, probe: ApiServerOptions["probe"]): void {
 }
 
 function addNotFound(app: ApiInstance, counter: Counter, rows: readonly Route[], origins: readonly string[]): void {
-  const patterns = rows.map(({ method, path }) => ({ method, pattern: patternOf(API_PREFIX + path) }));
+  const patterns = rows.map(({ method, path }) => ({ method, path, pattern: patternOf(API_PREFIX + path) }));
+  const methodsAt = (path: string) => {
+    const matching = patterns.filter(({ pattern }) => pattern.test(path));
+    const own = matching.filter((row) => API_PREFIX + row.path === path);
+    return new Set((own.length > 0 ? own : matching).map(({ method }) => method));
+  };
+  // A path that the table spells out is no id of another: what it does not take itself, nothing takes.
+  for (const url of new Set(rows.map(({ path }) => API_PREFIX + path))) {
+    const taken = methodsAt(url);
+    const others = new Set(patterns.filter(({ pattern }) => pattern.test(url)).map(({ method }) => method));
+    for (const method of others.difference(taken)) {
+      app.route({ method, url, handler: (_request, response) => response.callNotFound() });
+    }
+  }
   app.setNotFoundHandler((request, response) => {
     try {
       takeToken(counter.door.limiter, "read", rateKey(addressOf(counter, request)));
       if (crossOrigin(origins, request.method, request.headers).isPreflight) return void response.code(204).send();
       const path = (request.raw.url ?? "").split("?", 1)[0] ?? "";
-      const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
-      if (methods.length === 0) throw new Refusal("not_found", "there is nothing at this path");
-      const allow = [...new Set(methods.includes("GET") ? [...methods, "HEAD"] : methods)].sort().join(", ");
+      const methods = methodsAt(path);
+      if (methods.size === 0) throw new Refusal("not_found", "there is nothing at this path");
+      const allow = [...methods, ...(methods.has("GET") ? ["HEAD"] : [])].sort().join(", ");
       throw new Refusal("method_not_allowed", `this path takes ${allow}`, [], { allow });
     } catch (error) {
       sendProblem(counter, error, request, response);
