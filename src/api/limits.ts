@@ -55,5 +55,10 @@ export const CLOSE_MS = 3_000;
 
 /** Where a page of a list ends that has not reached its limit. */
 export const PAGE_BYTES_MAX = 4 * 2 ** 20;
+/** All answers that are made and not yet taken by their clients, together, and those of one address (an IPv6 /64 is one). */
+export const ANSWERS_BYTES_MAX = 64 * 2 ** 20;
+export const ANSWERS_BYTES_PER_ADDRESS_MAX = ANSWERS_BYTES_MAX / 4;
+/** What a streamed answer counts as to its end: the pieces of it that are under way. */
+export const STREAM_BYTES_HELD = 2 ** 18;
 /** A piece of a streamed list. */
 export const STREAM_CHUNK_CHARACTERS = 65_536;

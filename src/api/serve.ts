@@ -7,12 +7,14 @@ import type { Cidr } from "../base/ip.ts";
 import type { Caller } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { admit, type Door, isMutating, takeToken } from "./admission.ts";
+import type { AnswerBudget, AnswerShare } from "./answer-budget.ts";
 import { type BodyBudget, readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { answerUntilDrained, drain } from "./drain.ts";
 import { REQUEST_MS } from "./limits.ts";
 import { PROBLEM_TYPE, problemOf, refusalOf } from "./problem.ts";
 import { parseQuery, queryPlan } from "./query.ts";
+import { rateKey } from "./rate-limiter.ts";
 import type { Reply, Route } from "./route.ts";
 
 export type ApiInstance = FastifyInstance<Http2SecureServer, Http2ServerRequest, Http2ServerResponse>;
@@ -22,6 +24,7 @@ export type Response = FastifyReply<RouteGenericInterface, Http2SecureServer>;
 export type Counter = {
   readonly door: Door;
   readonly budget: BodyBudget;
+  readonly answers: AnswerBudget;
   readonly trustedProxies: readonly Cidr[];
 };
 
@@ -32,24 +35,30 @@ export type RowHandlers = {
 
 /** The two halves of a route: who may come in is settled before the body is looked at. */
 export function rowHandlers(counter: Counter, row: Route): RowHandlers {
-  const admitted = new WeakMap<object, Omit<Caller, "dryRun">>();
+  const admitted = new WeakMap<object, { readonly caller: Omit<Caller, "dryRun">; readonly share: AnswerShare }>();
   const plan = queryPlan(row.query, isMutating(row));
   const ownsDryRun =
     row.query !== undefined && "properties" in row.query && Object.hasOwn(Object(row.query.properties), "dry_run");
   return {
-    onRequest: async (request) => {
+    onRequest: async (request, response) => {
       const address = addressOf(counter, request);
       const { headers, params, id } = request;
-      admitted.set(request, await admit(counter.door, row, { headers, params, address, requestId: id }));
+      const share = counter.answers.open(rateKey(address));
+      response.raw.once("close", share.end);
+      const caller = await admit(counter.door, row, { headers, params, address, requestId: id });
+      admitted.set(request, { caller, share });
     },
     handler: async (request, response) => {
-      const caller = admitted.get(request);
-      if (caller === undefined) throw new Error("a request that nobody admitted");
+      const entry = admitted.get(request);
+      if (entry === undefined) throw new Error("a request that nobody admitted");
+      const { caller, share } = entry;
       const { dry_run, ...query } = parseQuery(plan, queryText(request.raw.url ?? ""));
       const body = isMutating(row)
         ? await readBody(row, request.headers, request.raw, counter.budget, REQUEST_MS)
         : undefined;
       if (row.rateClass === "auth") countUser(counter, body);
+      // A write has a short answer, and it is too late to refuse one when it is done.
+      if (!isMutating(row)) share.requireRoom();
       const reply = await row.handle({
         params: request.params,
         query: ownsDryRun && dry_run !== undefined ? { ...query, dry_run } : query,
@@ -60,7 +69,7 @@ export function rowHandlers(counter: Counter, row: Route): RowHandlers {
           return goneSignal(response);
         },
       });
-      return sendReply(counter, request, response, reply);
+      return sendReply(counter, request, response, { reply, share });
     },
   };
 }
@@ -87,18 +96,38 @@ function goneSignal(response: Response): AbortSignal {
   return controller.signal;
 }
 
-function sendReply(counter: Counter, request: Request, response: Response, reply: Reply): Response {
+type SharedReply = { readonly reply: Reply; readonly share: AnswerShare };
+
+function sendReply(counter: Counter, request: Request, response: Response, { reply, share }: SharedReply): Response {
+  const { body } = reply;
+  if (body instanceof Readable) reserve(share, body);
   response.code(reply.status ?? 200);
   for (const [name, value] of Object.entries(reply.headers ?? {})) {
     response.header(name, typeof value === "string" ? value : [...value]);
   }
-  const { body } = reply;
-  if (body instanceof Readable) return sendStream(counter, request, response, body);
-  if (body instanceof Uint8Array) return response.send(Buffer.from(body.buffer, body.byteOffset, body.byteLength));
-  if (typeof body === "string" && response.hasHeader("content-type")) return response.send(body);
   // A redirect has no body.
   if (body === undefined) return response.send("");
-  return response.header("content-type", "application/json; charset=utf-8").send(JSON.stringify(body));
+  if (body instanceof Readable) return sendStream(counter, request, response, body);
+  const bytes = bytesOf(response, body);
+  share.settle(bytes.length);
+  return response.send(bytes);
+}
+
+function reserve(share: AnswerShare, body: Readable): void {
+  try {
+    share.reserve();
+  } catch (error) {
+    body.destroy();
+    throw error;
+  }
+}
+
+/** One copy, and not in the heap that everything else of this thread lives in. */
+function bytesOf(response: Response, body: unknown): Buffer {
+  if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  if (typeof body === "string" && response.hasHeader("content-type")) return Buffer.from(body);
+  void response.header("content-type", "application/json; charset=utf-8");
+  return Buffer.from(JSON.stringify(body));
 }
 
 function sendStream(counter: Counter, request: Request, response: Response, body: Readable): Response {
