@@ -9,6 +9,7 @@ import type { Cidr } from "../base/ip.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
+import { createAnswerBudget } from "./answer-budget.ts";
 import { type CertificateSource, loadIdentity, watchIdentity } from "./certificate.ts";
 import { crossOrigin } from "./cross-origin.ts";
 import { addDocumentation } from "./documentation.ts";
@@ -85,6 +86,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       limiter: createRateLimiter(options.rateLimit, () => performance.now()),
     },
     budget: { usedBytes: 0 },
+    answers: createAnswerBudget(),
     trustedProxies: options.trustedProxies ?? [],
   };
   let listener: Listener | undefined;
