@@ -2,7 +2,7 @@
 
 /** Open connections; a client beyond is closed at once. */
 export const CONNECTIONS_MAX = 2_048;
-/** Open connections from one address, so that one client cannot take all. */
+/** Open connections from one address (an IPv6 /64 is one), so that one client cannot take all. */
 export const CONNECTIONS_PER_ADDRESS_MAX = 512;
 /** Requests under way together; one beyond is told to come again. */
 export const REQUESTS_MAX = 1_024;
@@ -20,6 +20,12 @@ export const DRAIN_MS = 20_000;
 export const DRAIN_BYTES_MAX = 64 * 2 ** 20;
 /** Without a byte in either direction. */
 export const IDLE_MS = 60_000;
+/** An answer of which a client takes nothing more, whatever else it sends, is ended. */
+export const ANSWER_STALL_MS = 30_000;
+/** What a file is sent in, so that a slow client that takes it is told from one that does not. */
+export const ANSWER_PIECE_BYTES = 65_536;
+/** From the end of an answer over HTTP/2 to the reset of a stream whose request has not ended. */
+export const LINGER_MS = 1_000;
 export const KEEP_ALIVE_MS = 30_000;
 export const CONNECTIONS_CHECK_MS = 2_000;
 export const HEADER_BYTES = 16_384;

@@ -7,12 +7,31 @@ import {
   type Http2ServerResponse,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { watchAnswers } from "./answer-deadline.ts";
 import type { Identity } from "./certificate.ts";
 import { plainAddress } from "./client-address.ts";
 import * as limits from "./limits.ts";
+import { rateKey } from "./rate-limiter.ts";
+
+/** Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
+const CIPHERS = [
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_GCM_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
 
 /** No renegotiation: it is work for the asking (TLS 1.3 has none). */
-export const TLS = { minVersion: "TLSv1.2", secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
+export const TLS = {
+  minVersion: "TLSv1.2",
+  ciphers: CIPHERS.join(":"),
+  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+} as const;
 
 export type Listener = {
   readonly server: Http2SecureServer;
@@ -33,6 +52,10 @@ export type ListenerLimits = {
   readonly headersMs: number;
   readonly requestMs: number;
   readonly idleMs: number;
+  /** For a client that takes no more of its answer. */
+  readonly answerStallMs: number;
+  /** For a client that has its answer over HTTP/2 and still sends its request. */
+  readonly lingerMs: number;
 };
 
 export const LISTENER_LIMITS: ListenerLimits = {
@@ -42,6 +65,8 @@ export const LISTENER_LIMITS: ListenerLimits = {
   headersMs: limits.HEADERS_MS,
   requestMs: limits.REQUEST_MS,
   idleMs: limits.IDLE_MS,
+  answerStallMs: limits.ANSWER_STALL_MS,
+  lingerMs: limits.LINGER_MS,
 };
 
 type Handler = (request: Http2ServerRequest, response: Http2ServerResponse) => void;
@@ -55,6 +80,7 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
     // Node would answer and then still hand on what is pipelined behind; the server refuses it itself.
     requireHostHeader: false,
   };
+  const answers = watchAnswers({ stallMs: bounds.answerStallMs, lingerMs: bounds.lingerMs }, () => performance.now());
   const server = createSecureServer(
     {
       ...identity,
@@ -75,8 +101,12 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
       },
       http1Options,
     },
-    handler,
+    (request, response) => {
+      answers.watch(request, response);
+      handler(request, response);
+    },
   );
+  server.once("close", answers.stop);
   server.setTimeout(bounds.idleMs);
   const connections = trackConnections(server, bounds);
   return {
@@ -92,13 +122,17 @@ export function createListener(identity: Identity, handler: Handler, bounds: Lis
   };
 }
 
-function trackConnections(server: Http2SecureServer, bounds: ListenerLimits) {
+/** Keeps the connections of `server`, and destroys those beyond the bounds. */
+export function trackConnections(
+  server: Pick<Http2SecureServer, "on">,
+  bounds: Pick<ListenerLimits, "connectionsMax" | "connectionsPerAddressMax" | "idleMs">,
+) {
   const sockets = new Set<Socket>();
   const sessions = new Set<{ readonly close: () => void }>();
   const perAddress = new Map<string, number>();
   let refused = 0;
   server.on("connection", (socket: Socket) => {
-    const address = plainAddress(socket.remoteAddress ?? "") ?? "";
+    const address = rateKey(plainAddress(socket.remoteAddress ?? "") ?? "");
     const already = perAddress.get(address) ?? 0;
     if (sockets.size >= bounds.connectionsMax || already >= bounds.connectionsPerAddressMax) {
       refused++;
@@ -116,7 +150,7 @@ function trackConnections(server: Http2SecureServer, bounds: ListenerLimits) {
   });
   server.on("session", (session) => {
     sessions.add(session);
-    // A session whose streams all wait ends too: idle means that no byte moved.
+    // A session whose streams all wait ends too: idle means that no byte moved, not even those of a PING.
     session.setTimeout(bounds.idleMs, () => session.destroy());
     session.once("close", () => sessions.delete(session));
     // What a client breaks ends its own session, which the event has done already.

@@ -10,6 +10,7 @@ import type { CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
 import { createAnswerBudget } from "./answer-budget.ts";
+import { onAnswered } from "./answer-deadline.ts";
 import { type CertificateSource, loadIdentity, watchIdentity } from "./certificate.ts";
 import { crossOrigin } from "./cross-origin.ts";
 import { addDocumentation } from "./documentation.ts";
@@ -121,7 +122,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const closed = app.close();
     retire();
     const deadline = performance.now() + limits.CLOSE_MS;
-    while (underWay() > 0 && performance.now() < deadline) await sleep(10);
+    while (underWay.open() > 0 && performance.now() < deadline) await sleep(10);
     cut();
     await closed;
   };
@@ -132,7 +133,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     url: `https://${listen.host.includes(":") ? `[${listen.host}]` : listen.host}:${port}`,
     openConnections,
     refusedConnections,
-    requestsUnderWay: underWay,
+    requestsUnderWay: underWay.unanswered,
     reloadCertificate: watch.reload,
     close: closeOnce,
     [Symbol.asyncDispose]: closeOnce,
@@ -215,16 +216,26 @@ function answerBrokenRequest(error: Error & { readonly code?: string }, socket: 
   socket.end(`${head}Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
 }
 
+type RequestCounts = {
+  /** Requests whose answers are not complete yet. */
+  readonly unanswered: () => number;
+  /** Those too whose answers may not have reached the wire, or whose clients still send. */
+  readonly open: () => number;
+};
+
 /** Counts what is under way, refuses what is too much, and reports what became of each. */
-function countRequests(app: ApiInstance, counter: Counter, observe: ApiServerOptions["observe"]): () => number {
+function countRequests(app: ApiInstance, counter: Counter, observe: ApiServerOptions["observe"]): RequestCounts {
   let underWay = 0;
+  let open = 0;
   const byAddress = new Map<string, number>();
   app.addHook("onRequest", async (request, response) => {
     const key = rateKey(addressOf(counter, request));
     const own = (byAddress.get(key) ?? 0) + 1;
     byAddress.set(key, own);
     underWay++;
-    response.raw.once("close", () => {
+    open++;
+    response.raw.once("close", () => open--);
+    onAnswered(response.raw, () => {
       underWay--;
       const left = (byAddress.get(key) ?? 1) - 1;
       if (left === 0) byAddress.delete(key);
@@ -242,7 +253,7 @@ function countRequests(app: ApiInstance, counter: Counter, observe: ApiServerOpt
       observe({ method: request.method, route, status: response.statusCode, seconds: response.elapsedTime / 1000 });
     });
   }
-  return () => underWay;
+  return { unanswered: () => underWay, open: () => open };
 }
 
 function addRows(app: ApiInstance, counter: Counter, rows: readonly Route[]): void {
