@@ -3,28 +3,61 @@ import type { Readable } from "node:stream";
 import { parseJson } from "../base/json.ts";
 import { Refusal } from "../model/refusal.ts";
 import { checkShape, isOptionalShape } from "../model/shape.ts";
-import { BODIES_BYTES_MAX, BODY_BYTES_DEFAULT } from "./limits.ts";
+import * as limits from "./limits.ts";
 import type { Route } from "./route.ts";
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-/** The bytes of all bodies that are being taken in, so that many large ones cannot fill the memory together. */
-export type BodyBudget = { usedBytes: number };
+/**
+ * The bytes of all bodies that are being taken in, so that many large ones cannot fill the memory together, nor those of
+ * one address keep out those of others.
+ */
+export type BodyBudget = { readonly of: (key: string) => BodyShare };
+
+export type BodyShare = {
+  /** Whether there is room for so many bytes more; they count from then on where there is. */
+  readonly take: (bytes: number) => boolean;
+  readonly giveBack: (bytes: number) => void;
+};
+
+export function createBodyBudget(
+  bytesMax = limits.BODIES_BYTES_MAX,
+  bytesPerKeyMax = limits.BODIES_BYTES_PER_ADDRESS_MAX,
+): BodyBudget {
+  const byKey = new Map<string, number>();
+  let used = 0;
+  const add = (key: string, bytes: number): void => {
+    used += bytes;
+    const own = (byKey.get(key) ?? 0) + bytes;
+    if (own === 0) byKey.delete(key);
+    else byKey.set(key, own);
+  };
+  return {
+    of: (key) => ({
+      take(bytes) {
+        if (used + bytes > bytesMax || (byKey.get(key) ?? 0) + bytes > bytesPerKeyMax) return false;
+        add(key, bytes);
+        return true;
+      },
+      giveBack: (bytes) => add(key, -bytes),
+    }),
+  };
+}
 
 /** The body as `row` wants it: checked JSON, or bytes for its raw media types. Throws 400, 413, 415, or 503 when too much is under way. */
 export async function readBody(
   row: Route,
   headers: Headers,
   stream: Readable,
-  budget: BodyBudget,
+  share: BodyShare,
   timeoutMs: number,
 ): Promise<unknown> {
   const declared = headers["content-length"];
-  const limit = row.bodyLimitBytes ?? BODY_BYTES_DEFAULT;
+  const limit = row.bodyLimitBytes ?? limits.BODY_BYTES_DEFAULT;
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   const mayBeEmpty = declared === "0" || (declared === undefined && headers["content-type"] === undefined);
   const media = mayBeEmpty ? undefined : mediaType(row, headers);
-  const bytes = await takeBytes(stream, limit, budget, timeoutMs);
+  const bytes = await takeBytes(stream, limit, share, timeoutMs);
   if (media !== undefined && row.rawBody !== undefined) return bytes;
   if (bytes.length === 0) return checkedBody(row, undefined);
   if (media === undefined) mediaType(row, headers);
@@ -59,20 +92,21 @@ function tooLarge(limit: number): Refusal {
   return new Refusal("body_too_large", `the body must not have more than ${limit} bytes`, [], { limit_bytes: limit });
 }
 
-async function takeBytes(stream: Readable, limit: number, budget: BodyBudget, timeoutMs: number): Promise<Buffer> {
+async function takeBytes(stream: Readable, limit: number, share: BodyShare, timeoutMs: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  // HTTP/1.1 has a limit of its own for a whole request, a stream of HTTP/2 has none.
-  const timer = setTimeout(() => stream.destroy(new Error("the body took too long")), timeoutMs);
+  let counted = 0;
+  const stopTimers = endSlowBody(stream, timeoutMs, () => length);
   try {
     for await (const chunk of stream.iterator({ destroyOnReturn: false })) {
       if (!Buffer.isBuffer(chunk)) throw new Error("a body comes in bytes");
       length += chunk.length;
-      budget.usedBytes += chunk.length;
       if (length > limit) throw tooLarge(limit);
-      if (budget.usedBytes > BODIES_BYTES_MAX) {
+      const more = Math.max(0, length - limits.BODY_BYTES_UNCOUNTED) - counted;
+      if (more > 0 && !share.take(more)) {
         throw new Refusal("not_ready", "too many large bodies are under way", [], { retry_after: 1 });
       }
+      counted += more;
       chunks.push(chunk);
     }
     return Buffer.concat(chunks, length);
@@ -80,9 +114,24 @@ async function takeBytes(stream: Readable, limit: number, budget: BodyBudget, ti
     // A client that goes away in the middle is no fault of this program, and hears no more of it.
     throw error instanceof Refusal ? error : new Refusal("invalid_request", "the body ended early");
   } finally {
-    clearTimeout(timer);
-    budget.usedBytes -= length;
+    stopTimers();
+    if (counted > 0) share.giveBack(counted);
   }
+}
+
+/** HTTP/1.1 has a limit of its own for a whole request, a stream of HTTP/2 has none; neither has a least rate. */
+function endSlowBody(stream: Readable, timeoutMs: number, lengthOf: () => number): () => void {
+  const whole = setTimeout(() => stream.destroy(new Error("the body took too long")), timeoutMs);
+  const startedAtMs = performance.now();
+  const rate = setInterval(() => {
+    const countedMs = performance.now() - startedAtMs - limits.BODY_GRACE_MS;
+    if (countedMs < 0 || lengthOf() >= (countedMs * limits.BODY_BYTES_PER_SECOND_MIN) / 1000) return;
+    stream.destroy(new Error("the body comes too slowly"));
+  }, 1_000);
+  return () => {
+    clearTimeout(whole);
+    clearInterval(rate);
+  };
 }
 
 function checkedBody(row: Route, value: unknown): unknown {

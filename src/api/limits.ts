@@ -39,8 +39,16 @@ export const STREAM_RESET_BURST = 256;
 export const STREAM_RESETS_PER_SECOND = 32;
 
 export const BODY_BYTES_DEFAULT = 2 ** 20;
-/** All bodies that are being taken in, together. */
+/** Bodies of routes that anybody may call: names, passwords and tokens. */
+export const SIGN_IN_BODY_BYTES_MAX = 16_384;
+/** All bodies that are being taken in, together, and those of one address (an IPv6 /64 is one). */
 export const BODIES_BYTES_MAX = 192 * 2 ** 20;
+export const BODIES_BYTES_PER_ADDRESS_MAX = BODIES_BYTES_MAX / 4;
+/** What of each body counts for neither, so that a node full of large ones takes short ones on. */
+export const BODY_BYTES_UNCOUNTED = 65_536;
+/** A body has so long at least; after that as long as its bytes last at the rate. */
+export const BODY_GRACE_MS = 10_000;
+export const BODY_BYTES_PER_SECOND_MIN = 1_024;
 
 export const PATH_PARAMETER_LENGTH_MAX = 512;
 export const QUERY_LENGTH_MAX = 8_192;

@@ -54,7 +54,7 @@ export function rowHandlers(counter: Counter, row: Route): RowHandlers {
       const { caller, share } = entry;
       const { dry_run, ...query } = parseQuery(plan, queryText(request.raw.url ?? ""));
       const body = isMutating(row)
-        ? await readBody(row, request.headers, request.raw, counter.budget, REQUEST_MS)
+        ? await readBody(row, request.headers, request.raw, counter.budget.of(rateKey(caller.address)), REQUEST_MS)
         : undefined;
       if (row.rateClass === "auth") countUser(counter, body);
       // A write has a short answer, and it is too late to refuse one when it is done.

@@ -11,6 +11,7 @@ import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
 import { createAnswerBudget } from "./answer-budget.ts";
 import { onAnswered } from "./answer-deadline.ts";
+import { createBodyBudget } from "./body.ts";
 import { type CertificateSource, loadIdentity, watchIdentity } from "./certificate.ts";
 import { crossOrigin } from "./cross-origin.ts";
 import { addDocumentation } from "./documentation.ts";
@@ -86,7 +87,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       authenticate: options.authenticate,
       limiter: createRateLimiter(options.rateLimit, () => performance.now()),
     },
-    budget: { usedBytes: 0 },
+    budget: createBodyBudget(),
     answers: createAnswerBudget(),
     trustedProxies: options.trustedProxies ?? [],
   };

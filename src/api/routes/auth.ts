@@ -11,6 +11,7 @@ import {
   SESSION_COOKIE,
   SessionView,
 } from "../../model/session.ts";
+import { SIGN_IN_BODY_BYTES_MAX } from "../limits.ts";
 import { type Reply, type Route, route } from "../route.ts";
 
 const TAG = "sessions";
@@ -38,6 +39,7 @@ export function authRoutes(signIn: SignIn): readonly Route[] {
       tag: TAG,
       access: "public",
       rateClass: "auth",
+      bodyLimitBytes: SIGN_IN_BODY_BYTES_MAX,
       body: LoginRequest,
       response: SessionView,
       handle: async ({ body, caller }) => sessionReply(await login(signIn, caller, body)),
@@ -49,6 +51,7 @@ export function authRoutes(signIn: SignIn): readonly Route[] {
       tag: TAG,
       access: "public",
       rateClass: "auth",
+      bodyLimitBytes: SIGN_IN_BODY_BYTES_MAX,
       body: RefreshRequest,
       response: SessionView,
       handle: async ({ body, caller }) => sessionReply(await refreshSession(signIn, caller, body.refresh_token)),
@@ -60,6 +63,7 @@ export function authRoutes(signIn: SignIn): readonly Route[] {
       tag: TAG,
       access: "public",
       rateClass: "auth",
+      bodyLimitBytes: SIGN_IN_BODY_BYTES_MAX,
       body: Type.Optional(LogoutRequest),
       response: LogoutView,
       handle: async ({ body, caller, headers }) => {
