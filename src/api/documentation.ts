@@ -2,7 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import type { ApiInstance } from "./serve.ts";
+import { Readable } from "node:stream";
+import { takeToken } from "./admission.ts";
+import { ANSWER_PIECE_BYTES } from "./limits.ts";
+import { rateKey } from "./rate-limiter.ts";
+import { type ApiInstance, addressOf, type Counter, type Request } from "./serve.ts";
 
 const PREFIX = "/api/docs";
 const FILES: Readonly<Record<string, string>> = {
@@ -49,24 +53,52 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Adds the page and its files. */
-export function addDocumentation(app: ApiInstance): void {
+/** Adds the page and its files. They count as reads of their address. */
+export function addDocumentation(app: ApiInstance, counter: Counter): void {
   const folder = join(dirname(createRequire(import.meta.url).resolve("@fastify/swagger-ui/package.json")), "static");
   const texts: readonly (readonly [path: string, type: string, text: string])[] = [
     [PREFIX, "text/html; charset=utf-8", PAGE],
     [`${PREFIX}/`, "text/html; charset=utf-8", PAGE],
     [`${PREFIX}/start.js`, "text/javascript; charset=utf-8", START],
   ];
+  const onRequest = async (request: Request): Promise<void> =>
+    takeToken(counter.door.limiter, "read", rateKey(addressOf(counter, request)));
   for (const [path, type, text] of texts) {
-    app.get(path, async (_request, response) =>
+    app.get(path, { onRequest }, async (_request, response) =>
       response.headers({ "content-type": type, "content-security-policy": POLICY }).send(text),
     );
   }
   for (const [name, type] of Object.entries(FILES)) {
-    app.get(`${PREFIX}/${name}`, async (_request, response) =>
-      response
-        .headers({ "content-type": type, "content-security-policy": POLICY, "cache-control": "public, max-age=3600" })
-        .send(await readFile(join(folder, name))),
-    );
+    const bytes = readOnce(join(folder, name));
+    app.get(`${PREFIX}/${name}`, { onRequest }, async (_request, response) => {
+      const file = await bytes();
+      return response
+        .headers({
+          "content-type": type,
+          "content-length": file.length,
+          "content-security-policy": POLICY,
+          "cache-control": "public, max-age=3600",
+        })
+        .send(Readable.from(piecesOf(file), { objectMode: false }));
+    });
+  }
+}
+
+/** The file's bytes, read when they are first asked for and shared by all who ask. */
+function readOnce(path: string): () => Promise<Buffer> {
+  let reading: Promise<Buffer> | undefined;
+  return () => {
+    reading ??= readFile(path).catch((error: unknown) => {
+      reading = undefined;
+      throw error;
+    });
+    return reading;
+  };
+}
+
+/** Views of the bytes, not copies. */
+function* piecesOf(bytes: Buffer): Generator<Buffer> {
+  for (let start = 0; start < bytes.length; start += ANSWER_PIECE_BYTES) {
+    yield bytes.subarray(start, start + ANSWER_PIECE_BYTES);
   }
 }

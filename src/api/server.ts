@@ -103,7 +103,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   });
   const rows = [...options.routes, openApiRoute(options.routes, options.version ?? "0")];
   addRows(app, counter, rows);
-  addDocumentation(app);
+  addDocumentation(app, counter);
   addProbes(app, options.probe);
   addNotFound(app, counter, rows, origins);
   await listenAt(app, listen);
