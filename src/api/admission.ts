@@ -61,9 +61,9 @@ async function actorOf(door: Door, row: Route, headers: IncomingHttpHeaders): Pr
   return actor;
 }
 
-/** Throws `rate_limited` when the key has used up its requests of that class. */
-export function takeToken(limiter: RateLimiter, rateClass: RateClass, key: string): void {
-  const seconds = limiter.take(rateClass, key);
+/** Throws `rate_limited` when the key has used up its requests of that class; it has `factor` times the limit. */
+export function takeToken(limiter: RateLimiter, rateClass: RateClass, key: string, factor = 1): void {
+  const seconds = limiter.take(rateClass, key, factor);
   if (seconds === 0) return;
   throw new Refusal("rate_limited", `too many requests of the class ${rateClass}`, [], { retry_after: seconds });
 }

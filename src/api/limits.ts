@@ -55,6 +55,8 @@ export const QUERY_LENGTH_MAX = 8_192;
 export const QUERY_PARAMETERS_MAX = 32;
 export const CURSOR_LENGTH_MAX = 4_096;
 
+/** Sign-ins a minute to one user name, from all addresses together: so many times what one address has. */
+export const USER_LIMIT_FACTOR = 10;
 /** A minute's requests of one address in each class; the config document "rate-limits" has others. */
 export const RATE_TABLE_MAX = 65_536;
 

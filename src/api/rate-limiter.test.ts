@@ -37,6 +37,15 @@ test("a changed limit holds at once", () => {
   assert.notEqual(take("read", "new"), 0);
 });
 
+test("a key may have several limits", () => {
+  const { take } = createRateLimiter(
+    () => 2,
+    () => 0,
+  );
+  for (let count = 0; count < 6; count++) assert.equal(take("auth", "a", 3), 0);
+  assert.equal(take("auth", "a", 3), 10);
+});
+
 test("the table is bounded, and forgets what was used least lately", () => {
   const { take } = createRateLimiter(
     () => 1,

@@ -8,16 +8,16 @@ export type RateClass = (typeof RATE_CLASSES)[number];
 type Bucket = { tokens: number; filledAtMs: number };
 
 export type RateLimiter = {
-  /** Takes one token. 0: there was one; otherwise the whole seconds until there is one again. */
-  readonly take: (rateClass: RateClass, key: string) => number;
+  /** Takes one token. 0: there was one; otherwise the whole seconds until there is one again. The key has `factor` (1) limits. */
+  readonly take: (rateClass: RateClass, key: string, factor?: number) => number;
 };
 
 /** `limitOf` gives the requests a minute, asked anew at every call; `nowMs` must not go back. */
 export function createRateLimiter(limitOf: (rateClass: RateClass) => number, nowMs: () => number): RateLimiter {
   const buckets = new Map<string, Bucket>();
   return {
-    take(rateClass, key) {
-      const limit = limitOf(rateClass);
+    take(rateClass, key, factor = 1) {
+      const limit = limitOf(rateClass) * factor;
       const id = `${rateClass} ${key}`;
       const now = nowMs();
       const known = buckets.get(id);

@@ -11,7 +11,7 @@ import type { AnswerBudget, AnswerShare } from "./answer-budget.ts";
 import { type BodyBudget, readBody } from "./body.ts";
 import { clientAddress } from "./client-address.ts";
 import { answerUntilDrained, drain } from "./drain.ts";
-import { REQUEST_MS } from "./limits.ts";
+import { REQUEST_MS, USER_LIMIT_FACTOR } from "./limits.ts";
 import { PROBLEM_TYPE, problemOf, refusalOf } from "./problem.ts";
 import { parseQuery, queryPlan } from "./query.ts";
 import { rateKey } from "./rate-limiter.ts";
@@ -83,10 +83,13 @@ function queryText(url: string): string {
   return mark < 0 ? "" : url.slice(mark + 1);
 }
 
-/** Sign-ins are counted by user name too, so that many addresses cannot guess at one password together. */
+/**
+ * Sign-ins are counted by user name too, so that many addresses cannot guess at one password together. It takes ten of
+ * them, each at its limit, before anybody's guesses keep the user out.
+ */
 function countUser(counter: Counter, body: unknown): void {
   if (typeof body !== "object" || body === null || !("username" in body) || typeof body.username !== "string") return;
-  takeToken(counter.door.limiter, "auth", `user ${body.username.toLowerCase()}`);
+  takeToken(counter.door.limiter, "auth", `user ${body.username.toLowerCase()}`, USER_LIMIT_FACTOR);
 }
 
 function goneSignal(response: Response): AbortSignal {
