@@ -23,11 +23,16 @@ export function clientAddress(
   let address = plainAddress(peer) ?? peer;
   const entries = forwardedFor === undefined ? [] : [forwardedFor].flat().join(",").split(",");
   while (trustedProxies.some((block) => isInside(address, block))) {
-    const entry = plainAddress((entries.pop() ?? "").trim());
+    const entry = plainAddress(withoutPort((entries.pop() ?? "").trim()));
     if (entry === undefined) break;
     address = entry;
   }
   return address;
+}
+
+/** Some proxies write the port of their peer behind its address, an IPv6 one in brackets then (as in RFC 7239 section 6). */
+function withoutPort(entry: string): string {
+  return /^\[([^\]]*)\](?::[0-9]{1,5})?$/.exec(entry)?.[1] ?? /^([0-9.]+):[0-9]{1,5}$/.exec(entry)?.[1] ?? entry;
 }
 
 function isInside(text: string, block: Cidr): boolean {

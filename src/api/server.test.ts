@@ -257,7 +257,7 @@ test("query parameters are strict, and dry_run belongs to every route that chang
   assert.equal((await api.ask("POST", "/things", { json: { name: "a" } })).body.dryRun, false);
 });
 
-test("unknown paths are 404, other methods 405 with Allow, broken paths 400", async () => {
+test("unknown paths are 404, broken ones too, other methods 405 with Allow", async () => {
   await using api = await startApi(() => sampleRoutes());
   assert.equal((await api.ask("GET", "/nothing")).status, 404);
   assert.equal((await api.ask("GET", "/things/")).status, 404);
@@ -268,9 +268,10 @@ test("unknown paths are 404, other methods 405 with Allow, broken paths 400", as
     [405, "DELETE, GET, HEAD, PUT", "method_not_allowed"],
   );
   assert.equal((await api.ask("OPTIONS", "/things")).status, 405);
-  assert.equal((await api.ask("GET", "/things/%zz")).status, 400);
+  assert.equal((await api.ask("GET", "/things/%zz")).status, 404);
+  assert.equal((await api.ask("GET", "/things/%ff")).status, 404);
   assert.equal((await api.ask("GET", `/things/${"x".repeat(300)}`)).status, 404);
-  assert.equal((await api.ask("GET", `/things/${"x".repeat(2000)}`)).status < 500, true);
+  assert.equal((await api.ask("GET", `/things/${"x".repeat(2000)}`)).status, 404);
   const head = await api.ask("HEAD", "/things/known");
   assert.deepEqual([head.status, head.text], [200, ""]);
   assert.equal((await api.ask("HEAD", "/stream")).status, 200);

@@ -156,7 +156,7 @@ function createApp(serverFactory: ServerFactory, counter: Counter): ApiInstance 
     genReqId: (request) => requestId(request.headers["x-request-id"]),
     frameworkErrors: (error, request, response) => {
       setCommonHeaders(request, response);
-      sendProblem(counter, error, request, response);
+      sendProblem(counter, refusedPath(counter, error, request), request, response);
     },
     clientErrorHandler: answerBrokenRequest,
     routerOptions: {
@@ -171,6 +171,17 @@ function createApp(serverFactory: ServerFactory, counter: Counter): ApiInstance 
   app.addHook("onRequest", async ({ raw }) => requireOneHost(raw));
   app.setErrorHandler((error, request, response) => sendProblem(counter, error, request, response));
   return app;
+}
+
+/** A path that no row can have is one that is not there: Fastify says 400 and 414 of it. It counts like other unknown ones. */
+function refusedPath(counter: Counter, error: Error & { readonly code?: string }, request: Request): unknown {
+  if (error.code !== "FST_ERR_BAD_URL" && error.code !== "FST_ERR_MAX_PARAM_LENGTH") return error;
+  try {
+    takeToken(counter.door.limiter, "read", rateKey(addressOf(counter, request)));
+  } catch (refusal) {
+    return refusal;
+  }
+  return new Refusal("not_found", "there is nothing at this path");
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._:/+=-]{1,128}$/;
