@@ -30,7 +30,12 @@ function breakingAfter(context: CommandContext, n: number): { readonly context: 
     return broken as StoreTransaction;
   };
   const { store } = context;
-  const broken = { ...store, write: <T>(work: (tx: StoreTransaction) => T) => store.write((tx) => work(breaking(tx))) };
+  const broken = {
+    ...store,
+    write: <T>(work: (tx: StoreTransaction) => T) => store.write((tx) => work(breaking(tx))),
+    writeInSlices: <T>(work: (tx: StoreTransaction) => Generator<void, T>) =>
+      store.writeInSlices((tx) => work(breaking(tx))),
+  };
   return { context: { ...context, store: broken }, taken: () => taken };
 }
 
