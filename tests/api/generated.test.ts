@@ -5,6 +5,8 @@
  */
 import assert from "node:assert/strict";
 import test from "node:test";
+import type { Route } from "../../src/api/route.ts";
+import { ROLES } from "../../src/model/objects.ts";
 import type { ApiReply, ApiRequest } from "../support/api.ts";
 import { faultyBodies } from "./shapes.ts";
 import { type Asker, startWorld, type World } from "./world.ts";
@@ -17,7 +19,8 @@ type Operation = {
   readonly parameters: readonly Parameter[];
   readonly body: { readonly schema: Json; readonly example: unknown; readonly isRequired: boolean } | undefined;
   readonly media: readonly string[];
-  readonly bodyBytesMax: number;
+  /** Undefined where the operation takes no body. */
+  readonly bodyBytesMax: number | undefined;
 };
 
 /** One request and what has to come of it. */
@@ -28,6 +31,10 @@ type Case = {
   readonly what: string;
   readonly statuses: readonly number[];
   readonly pointer?: string;
+  /** Of the refusal, where its status alone does not say it. */
+  readonly code?: string;
+  /** The part of the path that stands where an id should. */
+  readonly part?: string;
 };
 
 async function operationsOf({ api }: World): Promise<readonly Operation[]> {
@@ -42,7 +49,7 @@ async function operationsOf({ api }: World): Promise<readonly Operation[]> {
         path,
         parameters,
         media: Object.keys(content),
-        bodyBytesMax: Number(/At most (\d+) bytes/.exec(requestBody?.description ?? "")?.[1] ?? 0),
+        bodyBytesMax: requestBody && Number(/At most (\d+) bytes/.exec(requestBody.description)?.[1]),
         body: json?.schema && { schema: json.schema, example: json.example, isRequired: requestBody.required },
       };
     }),
@@ -136,7 +143,7 @@ function encodingCases(operation: Operation, path: string): readonly Case[] {
   const gzip = { ...JSON_TYPE, "content-encoding": "gzip" };
   cases.push({ ...common, what: "gzip", request: { body: text, headers: gzip }, statuses: [415] });
   cases.push({ ...common, what: "no media type", request: { body: text }, statuses: [415] });
-  const large = JSON.stringify("x".repeat(operation.bodyBytesMax));
+  const large = JSON.stringify("x".repeat(operation.bodyBytesMax ?? 0));
   cases.push({ ...common, what: "too large", request: { body: large, headers: JSON_TYPE }, statuses: [413] });
   if (operation.body?.isRequired) {
     const pointer = "";
@@ -188,6 +195,14 @@ function queryCases(operation: Operation, path: string): readonly Case[] {
   ];
 }
 
+/** A body that is too large is not looked at. */
+function ofItsSize(each: Case): Case {
+  const { operation, path, request, what } = each;
+  const bytes = request.body === undefined ? 0 : Buffer.byteLength(request.body);
+  const isTooLarge = operation.bodyBytesMax !== undefined && bytes > operation.bodyBytesMax;
+  return isTooLarge ? { operation, path, request, what, statuses: [413] } : each;
+}
+
 const WRONG_PARTS = [
   ...["%", "%f", "%zz", "%ff", "%c0%af", "%ED%A0%80", "%00", "..%2f..%2f", "a%2Fb", "%25", "%E2%98%83", "%0d%0aX:y"],
   ...["x".repeat(500), "x".repeat(4_000), "-", "null", "undefined", "__proto__", "constructor", "*", "%20", "zon_"],
@@ -203,22 +218,28 @@ function pathCases(operation: Operation): readonly Case[] {
     path: operation.path.replace(/\{\w+\}/, part),
     request,
     what: `the path part ${part.slice(0, 100)}`,
+    part,
     statuses: [400, 404],
   }));
 }
 
 const CODES: Readonly<Record<number, string>> = {
   400: "invalid_request",
+  401: "not_authenticated",
+  403: "zone_not_permitted",
   404: "not_found",
   413: "body_too_large",
   415: "media_type_unsupported",
 };
 
-function faultOf({ statuses, pointer }: Case, { status, headers, body, text }: ApiReply): string | undefined {
+function faultOf(
+  { statuses, pointer, code: wanted }: Case,
+  { status, headers, body, text }: ApiReply,
+): string | undefined {
   if (!statuses.includes(status)) return `${status} ${text.slice(0, 400)}`;
   if (!String(headers["content-type"]).startsWith("application/problem+json")) return `no problem document: ${text}`;
   const { code, title, detail, type, errors } = body;
-  if (code !== CODES[status] || body.status !== status || type !== `urn:svc:problem:${code}`) return text;
+  if (code !== (wanted ?? CODES[status]) || body.status !== status || type !== `urn:svc:problem:${code}`) return text;
   if (![title, detail].every((part) => typeof part === "string" && part !== "")) return `without words: ${text}`;
   if (/node_modules|\.ts\b|at Object|\n {4}at /.test(`${detail}`)) return `tells too much: ${text}`;
   const pointers: readonly unknown[] = errors.map((error: Json) => error.pointer);
@@ -246,6 +267,31 @@ async function runCases(world: World, asker: Asker, cases: readonly Case[]): Pro
   return faults;
 }
 
+const PATH_PART_MAX = 512;
+
+/** Whether the path leads to its route at all: what cannot be read is refused before anybody is asked who he is. */
+function isReadable({ part = "" }: Case): boolean {
+  try {
+    return decodeURIComponent(part).length <= PATH_PART_MAX;
+  } catch {
+    return false;
+  }
+}
+
+/** The case as this caller meets it: who may not come in hears that first, and nothing of what else is wrong. */
+function asMetBy({ role, zones }: Asker, row: Route | undefined, each: Case): Case {
+  const { operation, path, request, what, part } = each;
+  const refused = { operation, path, request, what };
+  if (row === undefined || row.access === "public" || !isReadable(each)) return each;
+  if (role === "nobody") return { ...refused, statuses: [401] };
+  if (ROLES.indexOf(role) < ROLES.indexOf(row.access))
+    return { ...refused, statuses: [403], code: "role_insufficient" };
+  if (zones === undefined || row.method === "GET") return each;
+  if (row.confinedTo === undefined) return { ...refused, statuses: [403] };
+  // An id of no zone is none of the token's zones; one of no record touches none.
+  return part === undefined ? each : { ...refused, statuses: [403, 404] };
+}
+
 test("every field, parameter, path and encoding that is wrong is refused by name, and nothing changes", async (context) => {
   await using world = await startWorld();
   const admin = world.askers.find(({ name }) => name === "user admin") ?? assert.fail();
@@ -254,10 +300,46 @@ test("every field, parameter, path and encoding that is wrong is refused by name
   const before = world.digest();
   for (const [name, casesOf] of Object.entries({ bodyCases, encodingCases, queryCases, pathCases })) {
     await context.test(name, async () => {
-      const cases = operations.flatMap((operation) => casesOf(operation, pathOf(operation, world.furniture)));
+      const cases = operations
+        .flatMap((operation) => casesOf(operation, pathOf(operation, world.furniture)))
+        .map(ofItsSize);
       context.diagnostic(`${name}: ${cases.length}`);
       assert.ok(cases.length > 500, `${cases.length}`);
       const faults = await runCases(world, admin, cases);
+      assert.deepEqual(faults.slice(0, 40), [], `${faults.length} of ${cases.length}`);
+      assert.equal(world.changes(), 0);
+      assert.equal(world.digest(), before);
+    });
+  }
+  assert.deepEqual(world.faultsLogged, []);
+});
+
+const OTHER_ASKERS = ["no credentials", "user readonly", "user editor", "account editor of zone mine"];
+/** Each of them meets every so many of the cases, and each others. */
+const SHARE = 11;
+
+test("who may not come in is refused for that first, and who may for what is wrong", async (context) => {
+  await using world = await startWorld();
+  const operations = await operationsOf(world);
+  const rows = new Map(world.routes.map((row) => [`${row.method} ${row.path.replace(/:(\w+)/g, "{$1}")}`, row]));
+  const missing = operations.filter(({ method, path }) => !rows.has(`${method} ${path}`)).map(({ path }) => path);
+  assert.deepEqual(missing, ["/openapi.json"]);
+  const all = operations.flatMap((operation) =>
+    [bodyCases, encodingCases, queryCases, pathCases].flatMap((casesOf) =>
+      casesOf(operation, pathOf(operation, world.furniture)).map(ofItsSize),
+    ),
+  );
+  const before = world.digest();
+  for (const [turn, name] of OTHER_ASKERS.entries()) {
+    await context.test(name, async () => {
+      const asker = world.askers.find((each) => each.name === name) ?? assert.fail();
+      const cases = all
+        .filter((_, index) => index % SHARE === turn)
+        .map((each) => asMetBy(asker, rows.get(`${each.operation.method} ${each.operation.path}`), each));
+      const early = cases.filter(({ statuses }) => statuses.some((status) => status === 401 || status === 403));
+      context.diagnostic(`${name}: ${early.length} of ${cases.length} for who asks`);
+      assert.ok(early.length > 50 && early.length < cases.length, `${early.length} of ${cases.length}`);
+      const faults = await runCases(world, asker, cases);
       assert.deepEqual(faults.slice(0, 40), [], `${faults.length} of ${cases.length}`);
       assert.equal(world.changes(), 0);
       assert.equal(world.digest(), before);
