@@ -74,6 +74,9 @@ function putTargets(
     if (pointed) pointer++;
     offset = next;
   }
+  // The next pass over a referral begins from the zone's own place again.
+  lookup.zone = zone;
+  lookup.apexLabel = apexLabel;
   return complete;
 }
 
