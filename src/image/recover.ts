@@ -17,14 +17,16 @@ import {
 } from "./layout.ts";
 import { retire } from "./reclaim.ts";
 import { regionUnits } from "./regions.ts";
-import { CONTROL } from "./shared.ts";
+import { CONTROL, DIRECTORY_DEPTH_AT } from "./shared.ts";
+import { directoryDepth } from "./view.ts";
 import { type ImageWriter, type Segment, showZones, unitsOfRRset } from "./writer-state.ts";
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 
 /** Fills the writer's own knowledge from the shared image; an empty image leaves it as it is. */
 export function recoverImage(writer: ImageWriter): void {
-  const { directory, control, depth } = writer.view;
+  const { directory, control } = writer.view;
+  const depth = directoryDepth(writer.view);
   const first = 1 << depth;
   if (directory[first] === 0) return;
   completeDirectory(writer);
@@ -57,7 +59,11 @@ export function recoverImage(writer: ImageWriter): void {
 }
 
 /** Brings the directory to one side of what its writer died in the middle of. */
-function completeDirectory({ view: { directory, control, depth } }: ImageWriter): void {
+function completeDirectory({ view }: ImageWriter): void {
+  const { directory, control } = view;
+  // The first word of the depth is written first.
+  const depth = directoryDepth(view);
+  Atomics.store(directory, DIRECTORY_DEPTH_AT + 1, depth);
   const split = control[CONTROL.SPLIT_SEGMENT]!;
   const first = control[CONTROL.SPLIT_FIRST]!;
   const span = control[CONTROL.SPLIT_SPAN]!;

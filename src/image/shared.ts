@@ -19,6 +19,11 @@ const ARENA_FIRST_BYTES = 2 ** 20;
  */
 export const DIRECTORY_DEPTH_MIN = 1;
 export const DIRECTORY_DEPTH_MAX = 16;
+/**
+ * The depth in use, in two words of the directory that no depth takes: readers of hashes whose upper bit is 0 read the first,
+ * the others the second. While the second is behind, both directories name the same segments.
+ */
+export const DIRECTORY_DEPTH_AT = 0;
 
 /** Words (Int32) of `control`. */
 export const CONTROL = {
@@ -40,8 +45,6 @@ export const CONTROL = {
   NAMES: 15,
   RRSETS: 16,
   ZONES: 17,
-  /** Depth of the directory in use. Writer: image writer. */
-  DIRECTORY_DEPTH: 12,
   /** Block of the region table, 0 for none. Writer: image writer. */
   REGIONS: 18,
   /** While a segment of the name table is being replaced: the segment, else 0; its directory words. Writer: image writer. */
@@ -90,6 +93,6 @@ export function createSharedImage(seed: number): SharedImage {
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;
   control[CONTROL.HASH_SEED] = seed | 0;
-  control[CONTROL.DIRECTORY_DEPTH] = DIRECTORY_DEPTH_MIN;
+  new Int32Array(shared.directory).fill(DIRECTORY_DEPTH_MIN, DIRECTORY_DEPTH_AT, DIRECTORY_DEPTH_AT + 2);
   return shared;
 }

@@ -6,7 +6,7 @@ import { seededChance } from "../../tests/support/chance.ts";
 import { SEGMENT_SLOTS, SLOT_REMOVED, UNIT_WORDS } from "./layout.ts";
 import type { NameKey } from "./name-key.ts";
 import { createSharedImage } from "./shared.ts";
-import { directoryInUse, findNode } from "./view.ts";
+import { directoryDepth, directoryInUse, findNode } from "./view.ts";
 import { collect, createZone, ensureNode, nodeOf, openImageWriter, putRRset, removeRRset } from "./writer.ts";
 import type { ImageWriter } from "./writer-state.ts";
 
@@ -34,7 +34,7 @@ function checkSegments({ view, segments }: ImageWriter): void {
   for (const segment of directoryInUse(view)) spans.set(segment, (spans.get(segment) ?? 0) + 1);
   assert.deepEqual([...spans.keys()].sort(), [...segments.keys()].sort());
   for (const [segment, { depth, live, used }] of segments) {
-    assert.equal(spans.get(segment), 2 ** (view.depth - depth));
+    assert.equal(spans.get(segment), 2 ** (directoryDepth(view) - depth));
     let [foundLive, foundUsed] = [0, 0];
     for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
       const reference = view.words[segment * UNIT_WORDS + slot * 2 + 1]!;

@@ -6,8 +6,8 @@
 import { allocate } from "./arena.ts";
 import { SEGMENT_SLOTS, SEGMENT_UNITS, SLOT_REMOVED, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
-import { CONTROL, DIRECTORY_DEPTH_MAX } from "./shared.ts";
-import { directoryIndex } from "./view.ts";
+import { CONTROL, DIRECTORY_DEPTH_AT, DIRECTORY_DEPTH_MAX } from "./shared.ts";
+import { directoryDepth, directoryIndex, segmentOf } from "./view.ts";
 import type { ImageWriter } from "./writer-state.ts";
 
 const SEGMENT_MOST_USED = (SEGMENT_SLOTS * 3) / 4;
@@ -31,8 +31,8 @@ export function insertSlot(writer: ImageWriter, mixed: number, node: number): vo
 
 /** Removes a node's slot: look-ups that pass it go on behind it. */
 export function removeSlot(writer: ImageWriter, mixed: number, node: number): void {
-  const { words, directory, depth } = writer.view;
-  const segment = directory[directoryIndex(depth, mixed)]!;
+  const { words } = writer.view;
+  const segment = segmentOf(writer.view, mixed);
   const base = segment * UNIT_WORDS;
   let slot = mixed & SLOT_MASK;
   while (words[base + slot * 2 + 1] !== node) slot = (slot + 1) & SLOT_MASK;
@@ -43,32 +43,36 @@ export function removeSlot(writer: ImageWriter, mixed: number, node: number): vo
 /** The segment that takes a hash, with room for one more. */
 function segmentFor(writer: ImageWriter, mixed: number): number {
   const { view } = writer;
-  let segment = view.directory[directoryIndex(view.depth, mixed)]!;
+  let segment = segmentOf(view, mixed);
   if (segment === 0) {
     segment = createSegment(writer, 0, writer.sweep.number);
-    nameSegments(writer, 0, 1 << view.depth, segment);
+    nameSegments(writer, 0, 1 << directoryDepth(view), segment);
   }
   while (writer.segments.get(segment)!.used >= SEGMENT_MOST_USED) {
     replaceSegment(writer, segment, mixed);
-    segment = view.directory[directoryIndex(view.depth, mixed)]!;
+    segment = segmentOf(view, mixed);
   }
   return segment;
 }
 
 /** Lets words [from, from + count) of the directory in use name a segment. */
-function nameSegments(writer: ImageWriter, from: number, count: number, segment: number): void {
-  const { directory, depth } = writer.view;
-  for (let index = 0; index < count; index++) Atomics.store(directory, (1 << depth) + from + index, segment);
+function nameSegments({ view }: ImageWriter, from: number, count: number, segment: number): void {
+  const first = (1 << directoryDepth(view)) + from;
+  for (let index = 0; index < count; index++) Atomics.store(view.directory, first + index, segment);
 }
 
-/** Puts a directory of twice the size into use. A reader may go on with the one before until its batch ends. */
+/**
+ * Puts a directory of twice the size into use, before any segment is replaced in it. A reader that has just read the depth
+ * before may still look into the directory before, which is as it was at that moment.
+ */
 function deepenDirectory({ view }: ImageWriter): void {
-  const { directory, depth, control } = view;
+  const { directory } = view;
+  const depth = directoryDepth(view);
   for (let index = 0; index < 2 << depth; index++) {
     Atomics.store(directory, (2 << depth) + index, directory[(1 << depth) + (index >>> 1)]!);
   }
-  view.depth = depth + 1;
-  Atomics.store(control, CONTROL.DIRECTORY_DEPTH, view.depth);
+  Atomics.store(directory, DIRECTORY_DEPTH_AT, depth + 1);
+  Atomics.store(directory, DIRECTORY_DEPTH_AT + 1, depth + 1);
 }
 
 function createSegment(writer: ImageWriter, depth: number, swept: number): number {
@@ -84,7 +88,7 @@ function replaceSegment(writer: ImageWriter, segment: number, mixed: number): vo
   const info = writer.segments.get(segment)!;
   const halve = info.live > SEGMENT_SLOTS / 2 && info.depth < DIRECTORY_DEPTH_MAX;
   if (!halve && info.live >= SEGMENT_MOST_USED) throw new RangeError("the name table has reached its largest size");
-  if (halve && info.depth === writer.view.depth) deepenDirectory(writer);
+  if (halve && info.depth === directoryDepth(writer.view)) deepenDirectory(writer);
   const depth = halve ? info.depth + 1 : info.depth;
   // What the sweep has not been through yet is copied as it is, and still has to be swept.
   const low = createSegment(writer, depth, info.swept);
@@ -98,12 +102,13 @@ function replaceSegment(writer: ImageWriter, segment: number, mixed: number): vo
     const upper = halve && ((hash >>> (32 - depth)) & 1) === 1;
     copySlot(writer, upper ? high : low, hash, node);
   }
-  const span = 1 << (writer.view.depth - info.depth);
-  const prefix = directoryIndex(writer.view.depth, mixed) - (1 << writer.view.depth);
+  const depthInUse = directoryDepth(writer.view);
+  const span = 1 << (depthInUse - info.depth);
+  const prefix = directoryIndex(depthInUse, mixed) - (1 << depthInUse);
   const first = prefix - (prefix % span);
   const { control } = writer.view;
   // A writer that dies among these stores leaves the old segment to its successor, which goes back to it: it has every name.
-  control[CONTROL.SPLIT_FIRST] = (1 << writer.view.depth) + first;
+  control[CONTROL.SPLIT_FIRST] = (1 << depthInUse) + first;
   control[CONTROL.SPLIT_SPAN] = span;
   Atomics.store(control, CONTROL.SPLIT_SEGMENT, segment);
   if (halve) {

@@ -5,7 +5,7 @@
 
 import { mixHash, NODE, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import type { NameKey } from "./name-key.ts";
-import { CONTROL, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
+import { CONTROL, DIRECTORY_DEPTH_AT, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "./shared.ts";
 
 export type ImageView = {
   readonly shared: SharedImage;
@@ -16,24 +16,20 @@ export type ImageView = {
   /** Over the same memory: what lies at any offset is read several bytes at a time, in a fraction of the time. */
   data: DataView;
   generation: number;
-  /** Depth of the directory that is in use; a reader keeps it for a batch. */
-  depth: number;
   /** References below it lie inside `words` and `bytes`. */
   limit: number;
 };
 
 export function openView(shared: SharedImage): ImageView {
   const length = shared.arena.byteLength;
-  const control = new Int32Array(shared.control);
   return {
     shared,
-    control,
+    control: new Int32Array(shared.control),
     directory: new Int32Array(shared.directory),
     words: new Int32Array(shared.arena, 0, length / 4),
     bytes: new Uint8Array(shared.arena, 0, length),
     data: new DataView(shared.arena, 0, length),
     generation: 0,
-    depth: control[CONTROL.DIRECTORY_DEPTH]!,
     limit: length / UNIT_BYTES,
   };
 }
@@ -61,7 +57,6 @@ export function enterImage(view: ImageView, thread: number): void {
     view.generation = generation;
     refreshView(view);
   }
-  view.depth = control[CONTROL.DIRECTORY_DEPTH]!;
 }
 
 /** Ends reading: the thread holds no reference into the image any more. */
@@ -74,14 +69,32 @@ export function directoryIndex(depth: number, mixed: number): number {
   return (1 << depth) + (mixed >>> (32 - depth));
 }
 
-/** The words of the directory of the view's depth. */
-export function directoryInUse({ directory, depth }: ImageView): Int32Array {
-  return directory.subarray(1 << depth, 2 << depth);
+/** Depth of the directory in use, for the image writer and whoever knows it to rest: see segmentOf. */
+export function directoryDepth({ directory }: ImageView): number {
+  return directory[DIRECTORY_DEPTH_AT]!;
+}
+
+/** The words of the directory in use, under the same condition. */
+export function directoryInUse(view: ImageView): Int32Array {
+  const depth = directoryDepth(view);
+  return view.directory.subarray(1 << depth, 2 << depth);
+}
+
+/**
+ * The segment that a mixed hash belongs to; 0 while the image is empty.
+ *
+ * The depth is read anew each time, since a directory that is no longer in use names segments that have been replaced: names
+ * that came later are not in them. It stands in two words, so that which one is read depends on the hash, and thus on the
+ * incarnation that the hash was made for: no processor reads it ahead of the zone body that told the incarnation.
+ */
+export function segmentOf({ directory }: ImageView, mixed: number): number {
+  const depth = directory[DIRECTORY_DEPTH_AT + (mixed >>> 31)]!;
+  return directory[directoryIndex(depth, mixed)]!;
 }
 
 /** The first word of the segment that a mixed hash belongs to; -1 while the image is empty. */
 export function segmentAt(view: ImageView, mixed: number): number {
-  const segment = view.directory[directoryIndex(view.depth, mixed)]!;
+  const segment = segmentOf(view, mixed);
   if (segment === 0) return -1;
   if (segment >= view.limit) refreshView(view);
   return segment * UNIT_WORDS;
@@ -108,7 +121,7 @@ export function findNode(
   to: number,
 ): number {
   const mixed = mixHash(hash, incarnation);
-  const segment = view.directory[directoryIndex(view.depth, mixed)]!;
+  const segment = segmentOf(view, mixed);
   if (segment === 0) return 0;
   if (segment >= view.limit) refreshView(view);
   const base = segment * UNIT_WORDS;

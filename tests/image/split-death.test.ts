@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { createLookup, FOUND, findZone, lookUpName } from "../../src/answer/lookup.ts";
 import { createSharedImage, type SharedImage } from "../../src/image/shared.ts";
-import { directoryInUse, openView } from "../../src/image/view.ts";
+import { directoryDepth, directoryInUse, openView } from "../../src/image/view.ts";
 import { collect, createZone, deleteZone, discardZone, openImageWriter, rrsetOf } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { auditArena } from "./audit.ts";
@@ -57,7 +57,7 @@ function useOn(writer: ImageWriter, names: number): void {
 function firstDeathWith(depth: number, names: number): number {
   for (let at = 1; at < 2_000; at++) {
     const view = openView(dieSplitting(at, names));
-    if (view.depth === depth && new Set(directoryInUse(view)).size > 1) return at;
+    if (directoryDepth(view) === depth && new Set(directoryInUse(view)).size > 1) return at;
   }
   throw new Error("no segment was split");
 }
@@ -73,7 +73,8 @@ for (const { depth, names } of [
       while (collect(writer));
       auditArena(writer);
       checkStable(writer, names);
-      if (at % 4 === 0) useOn(writer, names);
+      // At `start` the two words that hold the directory's depth differ.
+      if ((at - start) % 4 === 0) useOn(writer, names);
     }
   });
 }
