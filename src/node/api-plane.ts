@@ -19,8 +19,6 @@ export async function openApi(
   context: CommandContext,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
-  const password = await ensureAdmin(context, { initialPassword: config["auth.initial_admin_password"] });
-  if (password !== undefined) onAdminPassword(password);
   const serviceAccountScope = config["auth.service_account_scope"];
   const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
   closing.defer(signIn.close);
@@ -54,5 +52,8 @@ export async function openApi(
   });
   closing.use(server);
   observing.follow(server);
+  // Printed once, so not before everything that can fail at a start has gone well.
+  const password = await ensureAdmin(context, { initialPassword: config["auth.initial_admin_password"] });
+  if (password !== undefined) onAdminPassword(password);
   return server;
 }

@@ -39,6 +39,18 @@ test("the first start prints the admin's password once, and the password opens t
   assert.equal(items.length, 1);
 });
 
+test("a first start that fails does not use up the one showing of the password", async () => {
+  const directory = await mkdtemp(join(parent, "data-"));
+  const env = { SVC_API_TLS_CERT_FILE: join(directory, "none.crt"), SVC_API_TLS_KEY_FILE: join(directory, "none.key") };
+  await assert.rejects(startNode({ directory, env, adminPassword: null }), (error: Error) => {
+    assert.match(error.message, /cannot use the certificate/);
+    assert.deepEqual(passwordsIn(error.message), []);
+    return true;
+  });
+  await using node = await startNode({ directory, adminPassword: null });
+  assert.equal(passwordsIn(node.child.output()).length, 1);
+});
+
 test("a configured password is used at the first start only and never printed", async () => {
   const directory = await mkdtemp(join(parent, "data-"));
   const file = join(directory, "password");
