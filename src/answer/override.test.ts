@@ -270,9 +270,7 @@ test("without its override a name is what it was, with its additional addresses"
 });
 
 test("a name server below a cut gets no wildcard's address, whatever the one override is for", () => {
-  const { ask, override } = openLab([
-    "t. 5 SOA a.t. h.elsewhere. 1 2 3 4 1\na.t. 1 NS a.b.a.t.\n*.t. 1 A 192.0.2.1\n",
-  ]);
+  const { ask, override } = openLab(["t. 5 SOA a.t. h.elsewhere. 1 2 3 4 1\na.t. 1 NS a.b.a.t.\n*.t. 1 A 192.0.2.1\n"]);
   override("t. 1 A 192.0.2.1\n");
   const referral = ["NOERROR", "authority a.t. 1 IN NS a.b.a.t."];
   assert.deepEqual(ask("a.t. A", { transport: TRANSPORT.TCP }), referral);
