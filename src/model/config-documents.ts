@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import Type, { type TObject } from "typebox";
 import { configFaults } from "./config-rules.ts";
 import { CONFIG_SCHEMAS, CONFIG_UNSET, CONFIG_ZEROS, type ConfigName, type ConfigSettings } from "./config-schemas.ts";
-import { type FieldFault, Refusal, refuseFaults } from "./refusal.ts";
+import { type FieldFault, refuseFaults } from "./refusal.ts";
 import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 import { checkShape } from "./shape.ts";
 
@@ -112,14 +112,4 @@ function effectiveFaults(
   if (given === undefined || isDeepStrictEqual(given, configView(name, configReading(name, stored)).effective))
     return [];
   return [{ pointer: "/effective", detail: "is read-only and differs from what applies" }];
-}
-
-export function isConfigName(name: string): name is ConfigName {
-  return Object.hasOwn(CONFIG_SCHEMAS, name);
-}
-
-/** Throws `not_found`. */
-export function requireConfigName(name: string): ConfigName {
-  if (isConfigName(name)) return name;
-  throw new Refusal("not_found", `there is no document of settings with the name ${JSON.stringify(name)}`);
 }

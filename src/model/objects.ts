@@ -129,7 +129,7 @@ export type UserBody = {
 export type SessionBody = {
   readonly id: string;
   readonly user_id: string;
-  /** SHA-256 of the refresh token in hexadecimal is not needed: the token is signed and names its generation. */
+  /** Of the refresh token that holds; each is signed and names its own, so that none has to be stored. */
   readonly generation: number;
   /** When the generation began, milliseconds since 1970. */
   readonly rotated_at: number;
@@ -182,11 +182,6 @@ export type SubnetMappingBody = {
 
 /** One document of settings as configured; defaults are computed, never stored. */
 export type ConfigBody = { readonly name: string; readonly settings: Readonly<Record<string, unknown>> };
-
-/** Serial of a zone's SOA, a register that merges by maximum. */
-export type ZoneSerialBody = { readonly zone: string; readonly serial: number };
-/** `active` wins over `pending`. */
-export type ZoneActivationBody = { readonly zone: string; readonly state: "pending" | "active" };
 
 /** Every kind with its body. A later kind is added here, to NATURAL_KEYS and to the store's table of key bytes. */
 export type Bodies = {

@@ -17,7 +17,6 @@ export const TSIG_ALGORITHMS = {
   "hmac-sha224": 28,
   "hmac-sha1": 20,
 } as const;
-export type TsigAlgorithm = keyof typeof TSIG_ALGORITHMS;
 
 const Algorithm = Type.Enum(["hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224", "hmac-sha1"]);
 /** Base64 of the longest secret. */

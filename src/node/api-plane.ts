@@ -2,9 +2,8 @@
 import { ownNames } from "../api/certificate.ts";
 import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, startApiServer } from "../api/server.ts";
-import { apiRoutes } from "../api/table.ts";
+import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
-import { followConfig } from "../commands/config-documents.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
 import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
@@ -23,7 +22,6 @@ export async function openApi(
   const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
   closing.defer(signIn.close);
   const imports = closing.use(createImportThread());
-  const limits = followConfig(context.store, "rate-limits");
   const observing = createApiMetrics(metrics.registry);
   const certFile = config["api.tls_cert_file"];
   const keyFile = config["api.tls_key_file"];
@@ -43,7 +41,7 @@ export async function openApi(
       certFile !== undefined && keyFile !== undefined
         ? { kind: "files", certFile, keyFile }
         : { kind: "self-made", directory: config["node.data_dir"], names: ownNames(hostText(api)) },
-    rateLimit: (rateClass) => limits().effective[rateClass],
+    rateLimit: configuredRateLimit(context.store),
     trustedProxies: config["api.trusted_proxies"],
     allowedOrigins: config["api.allowed_origins"],
     probe,

@@ -4,7 +4,7 @@ import { KIND_BYTES, keyBytes, keyText } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { type Database, TABLE } from "./database.ts";
 import { compareRank, type IdMember } from "./effective.ts";
-import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import type { Stamp } from "./store.ts";
 import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
@@ -21,10 +21,6 @@ export function idKey(kind: Kind, id: string, objectKey?: Uint8Array): Uint8Arra
 export function readObject(database: Database, kind: Kind, key: NaturalKey): StoredEnvelope | undefined {
   const text = database.get(TABLE.OBJECT, keyBytes(kind, key));
   return text === undefined ? undefined : unpackEnvelope(text);
-}
-
-export function writeObject(database: Database, kind: Kind, stored: StoredEnvelope): void {
-  database.put(TABLE.OBJECT, keyBytes(kind, stored.key), packEnvelope(stored));
 }
 
 /** Where an id has versions; `naturalKey` of each is what `key` stands for. */

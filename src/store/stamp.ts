@@ -76,8 +76,3 @@ const STAMP_PATTERN = /^[0-9a-f]{16}-[\x21-\x7e]{1,64}$/;
 export function isStamp(text: string): boolean {
   return text === STAMP_ZERO || STAMP_PATTERN.test(text);
 }
-
-/** The first stamp at or above that moment, for comparing. */
-export function stampFloorOf(ms: number): Stamp {
-  return timeText(ms, 0);
-}
