@@ -67,7 +67,13 @@ function noteRehearsedLogin(context: CommandContext, caller: Caller, user: UserB
 
 /** Begins a session. Those of the user that have ended are removed, and the least lately used where there are too many. */
 export function openSession(signIn: SignIn, tx: StoreTransaction, user: UserBody, nowMs: number): SessionBody {
-  const known = signIn.sessionsOfUser.idsOf(user.id).flatMap((id) => tx.byId("session", id)?.body ?? []);
+  const { sessionsOfUser } = signIn;
+  const known: SessionBody[] = [];
+  for (const id of sessionsOfUser.idsOf(user.id)) {
+    const session = tx.byId("session", id)?.body;
+    if (session === undefined) sessionsOfUser.forget(user.id, id);
+    else known.push(session);
+  }
   const held = known.filter((session) => sessionHolds(session, user, nowMs));
   const lasting = held.toSorted((one, other) => other.rotated_at - one.rotated_at).slice(0, SESSIONS_PER_USER_MAX - 1);
   const kept = new Set(lasting.map(({ id }) => id));
@@ -81,6 +87,7 @@ export function openSession(signIn: SignIn, tx: StoreTransaction, user: UserBody
     ...(user.session_epoch === undefined ? {} : { epoch: user.session_epoch }),
   };
   tx.put("session", session);
+  sessionsOfUser.expect(user.id, session.id);
   return session;
 }
 

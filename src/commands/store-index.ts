@@ -3,7 +3,15 @@ import type { Bodies, Kind } from "../model/objects.ts";
 import { LIST_PAGE_MAX, type Store, type Stored } from "../store/store.ts";
 
 export type StoreIndex = {
+  /** Ids of objects that the store holds or, where `expect` told of them, that it may come to hold. */
   readonly idsOf: (value: string) => readonly string[];
+  /**
+   * A transaction writes an object with that id. The store's changes tell of it when it is on disk, and the next transaction
+   * runs before that: without this, it would not find what the one before it wrote.
+   */
+  readonly expect: (value: string, id: string) => void;
+  /** What was expected did not come: its transaction was a rehearsal, or failed. */
+  readonly forget: (value: string, id: string) => void;
   /** It follows the store no more. */
   readonly close: () => void;
 };
@@ -17,19 +25,24 @@ export function createStoreIndex<K extends Identified>(
   attributeOf: (body: Bodies[K]) => string | undefined,
 ): StoreIndex {
   const ids = new Map<string, Set<string>>();
+  const expect = (value: string, id: string): void => {
+    const known = ids.get(value);
+    if (known === undefined) ids.set(value, new Set([id]));
+    else known.add(id);
+  };
+  const forget = (value: string, id: string): void => {
+    const known = ids.get(value);
+    if (known === undefined) return;
+    known.delete(id);
+    if (known.size === 0) ids.delete(value);
+  };
   const add = ({ body }: Stored<K>): void => {
     const value = attributeOf(body);
-    if (value === undefined) return;
-    const known = ids.get(value);
-    if (known === undefined) ids.set(value, new Set([body.id]));
-    else known.add(body.id);
+    if (value !== undefined) expect(value, body.id);
   };
   const remove = ({ body }: Stored<K>): void => {
     const value = attributeOf(body);
-    const known = value === undefined ? undefined : ids.get(value);
-    if (value === undefined || known === undefined) return;
-    known.delete(body.id);
-    if (known.size === 0) ids.delete(value);
+    if (value !== undefined) forget(value, body.id);
   };
   const isOfKind = (stored: Stored): stored is Stored<K> => stored.kind === kind;
   const close = store.onChange(({ changes }) => {
@@ -44,5 +57,5 @@ export function createStoreIndex<K extends Identified>(
     if (last === undefined || page.length < LIST_PAGE_MAX) break;
     page = store.list(kind, { limit: LIST_PAGE_MAX, after: last.key });
   }
-  return { idsOf: (value) => [...(ids.get(value) ?? [])], close };
+  return { idsOf: (value) => [...(ids.get(value) ?? [])], expect, forget, close };
 }
