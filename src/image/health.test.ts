@@ -1,50 +1,102 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { HEALTH, openHealthSlots, releaseHealthSlot, setHealth, takeHealthSlot } from "./health.ts";
-import { createSharedImage, HEALTH_SLOTS } from "./shared.ts";
+import {
+  dropUnheld,
+  HEALTH,
+  HEALTH_WORD,
+  type HealthSlots,
+  openHealthSlots,
+  releaseHealthSlot,
+  setHealth,
+  takeHealthSlot,
+} from "./health.ts";
+import { createSharedImage, HEALTH_SLOTS, HEALTH_WORDS } from "./shared.ts";
 import { enterImage, leaveImage, openView } from "./view.ts";
+
+const keyOf = (number: number): string => number.toString(16).padStart(16, "0");
+
+function wordsOf({ words }: HealthSlots, slot: number): number[] {
+  const at = slot * HEALTH_WORDS;
+  return [words[at + HEALTH_WORD.STATE]!, words[at + HEALTH_WORD.LATENCY_US]!];
+}
 
 test("slots are distinct, begin unknown, and slot 0 is nobody's", () => {
   const slots = openHealthSlots(createSharedImage(1));
-  const taken = Array.from({ length: 1_000 }, () => takeHealthSlot(slots));
+  const taken = Array.from({ length: 1_000 }, (_, index) => takeHealthSlot(slots, keyOf(index + 1)));
   assert.equal(new Set(taken).size, taken.length);
   assert.ok(!taken.includes(0));
-  assert.ok(taken.every((slot) => slots.words[slot * 2] === HEALTH.UNKNOWN && slots.words[slot * 2 + 1] === 0));
+  for (const slot of taken) assert.deepEqual(wordsOf(slots, slot), [HEALTH.UNKNOWN, 0]);
 });
 
 test("a verdict is one word of its slot and touches no other", () => {
   const shared = createSharedImage(1);
   const slots = openHealthSlots(shared);
-  const [before, slot, behind] = [takeHealthSlot(slots), takeHealthSlot(slots), takeHealthSlot(slots)];
+  const [before, slot, behind] = ["a", "b", "c"].map((digit) => takeHealthSlot(slots, digit.repeat(16))) as [
+    number,
+    number,
+    number,
+  ];
   setHealth(slots.words, slot, HEALTH.UNHEALTHY, 1_234);
-  const words = new Int32Array(shared.health);
-  assert.deepEqual([...words.subarray(slot * 2, slot * 2 + 2)], [HEALTH.UNHEALTHY, 1_234]);
-  for (const other of [before, behind]) assert.deepEqual([...words.subarray(other * 2, other * 2 + 2)], [0, 0]);
+  assert.deepEqual(wordsOf(slots, slot), [HEALTH.UNHEALTHY, 1_234]);
+  for (const other of [before, behind]) assert.deepEqual(wordsOf(slots, other), [HEALTH.UNKNOWN, 0]);
+});
+
+test("one probe has one slot, and keeps it until its last holder lets go", () => {
+  const slots = openHealthSlots(createSharedImage(1));
+  const key = "fedcba9876543210";
+  const slot = takeHealthSlot(slots, key);
+  assert.equal(takeHealthSlot(slots, key), slot);
+  assert.equal(releaseHealthSlot(slots, key), false);
+  assert.equal(takeHealthSlot(slots, key), slot);
+  assert.equal(releaseHealthSlot(slots, key), false);
+  assert.equal(releaseHealthSlot(slots, key), true);
+  assert.equal(releaseHealthSlot(slots, key), false, "nobody has it");
+  assert.equal(slots.byKey.size, 0);
 });
 
 test("a slot is given to another probe only when no reader is left that could hold it, and then unknown again", () => {
   const shared = createSharedImage(1);
   const slots = openHealthSlots(shared);
   const view = openView(shared);
-  const slot = takeHealthSlot(slots);
+  const slot = takeHealthSlot(slots, keyOf(1));
   setHealth(slots.words, slot, HEALTH.HEALTHY, 9);
   enterImage(view, 2);
-  releaseHealthSlot(slots, slot);
-  assert.notEqual(takeHealthSlot(slots), slot);
-  assert.equal(slots.words[slot * 2], HEALTH.HEALTHY, "a reader may still read it");
+  releaseHealthSlot(slots, keyOf(1));
+  assert.notEqual(takeHealthSlot(slots, keyOf(2)), slot);
+  assert.equal(wordsOf(slots, slot)[0], HEALTH.HEALTHY, "a reader may still read it");
   leaveImage(view, 2);
   enterImage(view, 2);
-  assert.equal(takeHealthSlot(slots), slot);
-  assert.deepEqual([...slots.words.subarray(slot * 2, slot * 2 + 2)], [HEALTH.UNKNOWN, 0]);
+  assert.equal(takeHealthSlot(slots, keyOf(3)), slot);
+  assert.deepEqual(wordsOf(slots, slot), [HEALTH.UNKNOWN, 0]);
+});
+
+test("a successor finds each probe in its slot with its state, and gives back what nobody takes", () => {
+  const shared = createSharedImage(1);
+  const former = openHealthSlots(shared);
+  const kept = takeHealthSlot(former, "8000000000000001");
+  const left = takeHealthSlot(former, "00000001ffffffff");
+  const given = takeHealthSlot(former, "1234567812345678");
+  setHealth(former.words, kept, HEALTH.UNHEALTHY, 77);
+  releaseHealthSlot(former, "1234567812345678");
+  const slots = openHealthSlots(shared);
+  const fresh = takeHealthSlot(slots, keyOf(5));
+  assert.equal(takeHealthSlot(slots, "8000000000000001"), kept);
+  assert.deepEqual(wordsOf(slots, kept), [HEALTH.UNHEALTHY, 77]);
+  assert.notEqual(fresh, left, "an RRset of the image may still name it");
+  assert.ok(fresh === given || fresh > left);
+  dropUnheld(slots);
+  const later = [takeHealthSlot(slots, keyOf(6)), takeHealthSlot(slots, keyOf(7))];
+  assert.ok(later.includes(left), "given back, and free again");
+  assert.equal(takeHealthSlot(slots, "8000000000000001"), kept);
 });
 
 test("the last slot can be taken, one more is a RangeError, and a released one can be had again", () => {
   const slots = openHealthSlots(createSharedImage(1));
   slots.next = HEALTH_SLOTS - 1;
-  const last = takeHealthSlot(slots);
+  const last = takeHealthSlot(slots, keyOf(1));
   assert.equal(last, HEALTH_SLOTS - 1);
-  assert.throws(() => takeHealthSlot(slots), RangeError);
-  assert.throws(() => takeHealthSlot(slots), RangeError);
-  releaseHealthSlot(slots, last);
-  assert.equal(takeHealthSlot(slots), last);
+  assert.throws(() => takeHealthSlot(slots, keyOf(2)), RangeError);
+  assert.throws(() => takeHealthSlot(slots, keyOf(2)), RangeError);
+  releaseHealthSlot(slots, keyOf(1));
+  assert.equal(takeHealthSlot(slots, keyOf(2)), last);
 });

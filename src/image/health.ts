@@ -1,53 +1,120 @@
 /**
- * Health words: what the probes know, where the answer threads read it. A slot belongs to one distinct probe and is two
- * words, its state and its smoothed latency in microseconds. The prober writes them, each with one store; a reader may be
- * a batch behind. No slot is given to another probe while a reader may still hold an RRset that names it.
+ * Health words: what the probes know, where the answer threads read it. A slot belongs to one distinct probe; the prober
+ * writes its state and its smoothed latency, each with one store, and a reader may be a batch behind. The key of the probe
+ * stands beside them, so that a successor of the thread that hands out slots finds each probe in its slot. No slot is given
+ * to another probe while a reader may still hold an RRset that names it.
  */
 import { advanceEpoch, epochIsOver } from "./reclaim.ts";
-import { CONTROL, HEALTH_SLOTS, type SharedImage } from "./shared.ts";
+import { CONTROL, HEALTH_SLOTS, HEALTH_WORDS, type SharedImage } from "./shared.ts";
 
 export const HEALTH = { UNKNOWN: 0, HEALTHY: 1, UNHEALTHY: 2 } as const;
 export type Health = (typeof HEALTH)[keyof typeof HEALTH];
 
+/** Words of a slot. KEY_HIGH and KEY_LOW are 0 in a slot that nobody has. */
+export const HEALTH_WORD = { STATE: 0, LATENCY_US: 1, KEY_HIGH: 2, KEY_LOW: 3 } as const;
+
+/** 64 bits that tell a probe from all others: 16 hexadecimal digits, not all of them 0. */
+export type HealthKey = string;
+
+type Slot = { readonly slot: number; holders: number };
+
 export type HealthSlots = {
   readonly control: Int32Array;
   readonly words: Int32Array;
+  readonly byKey: Map<HealthKey, Slot>;
   readonly free: number[];
   readonly retired: { readonly slot: number; readonly epoch: number }[];
   next: number;
 };
 
-/** Opens the slots for the thread that hands them out. Slot 0 is nobody's: it means "not probed". */
+/**
+ * Opens the slots for the thread that hands them out. Slot 0 is nobody's: it means "not probed". Those of a predecessor are
+ * found with nobody holding them; `dropUnheld` gives back those that nobody has taken by then.
+ */
 export function openHealthSlots(shared: SharedImage): HealthSlots {
-  return {
+  const words = new Int32Array(shared.health);
+  const slots: HealthSlots = {
     control: new Int32Array(shared.control),
-    words: new Int32Array(shared.health),
+    words,
+    byKey: new Map(),
     free: [],
     retired: [],
     next: 1,
   };
+  const used = words[0]!;
+  for (let slot = 1; slot <= used; slot++) {
+    const at = slot * HEALTH_WORDS;
+    const high = words[at + HEALTH_WORD.KEY_HIGH]!;
+    const low = words[at + HEALTH_WORD.KEY_LOW]!;
+    // A slot on its way back has no key any more; a reader may still hold an RRset that names it.
+    if (high === 0 && low === 0) slots.retired.push({ slot, epoch: Atomics.load(slots.control, CONTROL.EPOCH) });
+    else slots.byKey.set(keyText(high, low), { slot, holders: 0 });
+  }
+  slots.next = used + 1;
+  if (slots.retired.length > 0) advanceEpoch(slots.control);
+  return slots;
 }
 
-/** A slot for a new probe, its state unknown. Throws a RangeError where none is left. */
-export function takeHealthSlot(slots: HealthSlots): number {
+/** The slot of a probe for one more holder; a new one's state is unknown. Throws a RangeError where none is left. */
+export function takeHealthSlot(slots: HealthSlots, key: HealthKey): number {
+  const known = slots.byKey.get(key);
+  if (known !== undefined) {
+    known.holders += 1;
+    return known.slot;
+  }
   while (slots.retired.length > 0 && epochIsOver(slots.control, slots.retired[0]!.epoch)) {
     slots.free.push(slots.retired.shift()!.slot);
   }
-  const slot = slots.free.pop() ?? slots.next++;
+  const slot = slots.free.pop() ?? slots.next;
   if (slot >= HEALTH_SLOTS) throw new RangeError("no health slot is left");
-  Atomics.store(slots.words, slot * 2, HEALTH.UNKNOWN);
-  Atomics.store(slots.words, slot * 2 + 1, 0);
+  const { words } = slots;
+  const at = slot * HEALTH_WORDS;
+  Atomics.store(words, at + HEALTH_WORD.STATE, HEALTH.UNKNOWN);
+  Atomics.store(words, at + HEALTH_WORD.LATENCY_US, 0);
+  Atomics.store(words, at + HEALTH_WORD.KEY_LOW, Number.parseInt(key.slice(8), 16) | 0);
+  Atomics.store(words, at + HEALTH_WORD.KEY_HIGH, Number.parseInt(key.slice(0, 8), 16) | 0);
+  if (slot === slots.next) {
+    slots.next += 1;
+    // The words of slot 0, which is nobody's, count the slots that were ever used.
+    Atomics.store(words, 0, slot);
+  }
+  slots.byKey.set(key, { slot, holders: 1 });
   return slot;
 }
 
-/** Gives a slot back, after every RRset that names it was unlinked. */
-export function releaseHealthSlot(slots: HealthSlots, slot: number): void {
+/**
+ * One holder less, after every RRset that named the slot for its sake was unlinked. Returns true where that was the last: the
+ * slot is given back, and its probe may end.
+ */
+export function releaseHealthSlot(slots: HealthSlots, key: HealthKey): boolean {
+  const known = slots.byKey.get(key);
+  if (known === undefined) return false;
+  known.holders -= 1;
+  if (known.holders > 0) return false;
+  giveBack(slots, key, known.slot);
+  return true;
+}
+
+/** Gives back the slots of a predecessor that nobody has taken, after all of the image was written anew. */
+export function dropUnheld(slots: HealthSlots): void {
+  for (const [key, { slot, holders }] of slots.byKey) if (holders === 0) giveBack(slots, key, slot);
+}
+
+function giveBack(slots: HealthSlots, key: HealthKey, slot: number): void {
+  slots.byKey.delete(key);
+  const at = slot * HEALTH_WORDS;
+  Atomics.store(slots.words, at + HEALTH_WORD.KEY_HIGH, 0);
+  Atomics.store(slots.words, at + HEALTH_WORD.KEY_LOW, 0);
   slots.retired.push({ slot, epoch: Atomics.load(slots.control, CONTROL.EPOCH) });
   advanceEpoch(slots.control);
 }
 
+function keyText(high: number, low: number): HealthKey {
+  return (high >>> 0).toString(16).padStart(8, "0") + (low >>> 0).toString(16).padStart(8, "0");
+}
+
 /** Writes a probe's verdict and its smoothed latency in microseconds. */
 export function setHealth(words: Int32Array, slot: number, state: Health, latencyUs: number): void {
-  Atomics.store(words, slot * 2 + 1, latencyUs);
-  Atomics.store(words, slot * 2, state);
+  Atomics.store(words, slot * HEALTH_WORDS + HEALTH_WORD.LATENCY_US, latencyUs);
+  Atomics.store(words, slot * HEALTH_WORDS + HEALTH_WORD.STATE, state);
 }

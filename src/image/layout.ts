@@ -62,7 +62,10 @@ export const ZONE = {
 export const RRSET = {
   /** (live) Next RRset of the node. */
   NEXT: 0,
-  /** Bits 0 to 15: type; bits 16 to 27: number of pointers; bit 31: it has a tail, and so the word is negative. */
+  /**
+   * Bits 0 to 15: type; bits 16 to 27: number of pointers; bit 28: it is selected, and a table says among what; bit 31: it
+   * has a tail, and so the word is negative.
+   */
   TYPE: 1,
   /** Bits 0 to 15: number of RRs; bits 16 to 31: bytes of all RRs. */
   SIZE: 2,
@@ -78,6 +81,60 @@ export const POINTER = { OFFSET: 0, DEPTH: 2, HASH: 3, BYTES: 7 } as const;
 
 /** The tail, in bytes: its length without this header (u16, big-endian), its number of RRs (u16, big-endian), its RRs. */
 export const TAIL = { HEADER_BYTES: 4, FLAG: 1 << 31 } as const;
+
+/**
+ * A selected RRset: health or a policy decides for each answer which of its RRs it has. It has no pointers and no tail, all
+ * names in its rdata are written out, and its RRs stand in the order of the policy. Behind them, from the next whole word
+ * on, stands the table: SELECTION, then a CANDIDATE for each RR in the order of the RRs, then the preferred regions.
+ */
+export const SELECTED_FLAG = 1 << 28;
+
+/** Words of the table of a selected RRset, in words from its start. */
+export const SELECTION = {
+  /** Bits 0 to 7: METHOD; bits 8 to 15: SELECTION_FLAG; bits 16 to 31: number of preferred regions. */
+  META: 0,
+  /** How long a client keeps its value, where it has affinity. */
+  AFFINITY_SECONDS: 1,
+  /**
+   * (live, written by answer threads without regard to each other; a lost write does no harm) How many answers were taken
+   * from it, which rotates them. Of METHOD.LATENCY: the value answered last, as its index plus 1, 0 for none.
+   */
+  TURN: 2,
+  WORDS: 3,
+} as const;
+
+export const METHOD = {
+  /** No policy: all healthy values, rotated. */
+  ALL: 0,
+  ROUND_ROBIN: 1,
+  FAILOVER: 2,
+  LATENCY: 3,
+  REGION: 4,
+  GEO_FAILOVER: 5,
+  WEIGHTED: 6,
+} as const;
+export type Method = (typeof METHOD)[keyof typeof METHOD];
+
+export const SELECTION_FLAG = {
+  /** An answer has one value whatever the method: CNAME and ALIAS. */
+  SINGLE: 1 << 8,
+  AFFINITY: 1 << 9,
+} as const;
+
+/** A value among which is selected, in words. */
+export const CANDIDATE = {
+  /** Bits 0 to 15: offset of its RR among the RRs; bits 16 to 31: bytes of it. */
+  PLACE: 0,
+  /** Health slot of its probe, 0: not probed, and so never unhealthy. */
+  HEALTH: 1,
+  /** Number of its region (regionNumber), 0 for none. */
+  REGION: 2,
+  /** Share of METHOD.WEIGHTED, in parts of the sum over all candidates; at most 2^20 each. */
+  WEIGHT: 3,
+  /** Hash of the value, the same on every node: what client affinity is drawn by. */
+  HASH: 4,
+  WORDS: 5,
+} as const;
 
 /** The most bytes that the RRs of one RRset take: what a message of 65,535 bytes leaves beside question and OPT. */
 export const MAX_RRSET_BYTES = 65_000;
@@ -97,6 +154,17 @@ export function nodeUnits(length: number): number {
 /** Units of an RRset block of `bytes` wire bytes, `pointers` pointers and `tail` bytes of tail with its header. */
 export function rrsetUnits(bytes: number, pointers: number, tail: number): number {
   return (RRSET.WIRE_BYTE + bytes + pointers * POINTER.BYTES + tail + UNIT_BYTES - 1) >>> 4;
+}
+
+/** Units of a selected RRset of `bytes` wire bytes and `count` RRs, with `preferred` regions. */
+export function selectedUnits(bytes: number, count: number, preferred: number): number {
+  const table = RRSET.WIRE_BYTE + ((bytes + 3) & ~3);
+  return (table + (SELECTION.WORDS + count * CANDIDATE.WORDS + preferred) * 4 + UNIT_BYTES - 1) >>> 4;
+}
+
+/** The word at which the table of a selected RRset begins, from its reference and the word RRSET.SIZE. */
+export function selectionAt(rrset: number, sizeWord: number): number {
+  return rrset * UNIT_WORDS + (RRSET.WIRE_BYTE >>> 2) + (((sizeWord >>> 16) + 3) >>> 2);
 }
 
 /** Number of pointers, from the word RRSET.TYPE. */

@@ -2,6 +2,7 @@
  * The region table: which region a client's address belongs to, by longest prefix. Prefixes nest or are apart, so they
  * flatten into intervals that a binary search finds. The table is one block that never changes; a new one replaces it.
  */
+import { createHash } from "node:crypto";
 import { allocate } from "./arena.ts";
 import { UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import { retire } from "./reclaim.ts";
@@ -11,6 +12,11 @@ import type { ImageWriter } from "./writer-state.ts";
 
 /** A mapping: the address bytes of a network (4 or 16, host bits 0), its prefix length, and a region number from 1 on. */
 export type RegionPrefix = { readonly address: Uint8Array; readonly prefixLength: number; readonly region: number };
+
+/** The number of a region: 31 bits of a hash of its name, never 0, so that every thread and every start has the same. */
+export function regionNumber(name: string): number {
+  return createHash("sha256").update(name).digest().readInt32BE() >>> 1 || 1;
+}
 
 /** Block: number of IPv4 intervals, number of IPv6 intervals, then (start, region) with 1 and with 4 words of start. */
 const V4_AT = 2;

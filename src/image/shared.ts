@@ -1,7 +1,8 @@
 /**
  * The shared memory of an image: what the supervisor makes before any thread starts and every thread gets.
  *
- * Who writes: `directory` and `arena` only the thread that holds the image writer; `health` only the prober; in `control` each word has the one
+ * Who writes: `directory` and `arena` only the thread that holds the image writer, but for the words of `arena` that layout.ts
+ * leaves to answer threads; of `health` the states the prober, the keys whoever hands out slots; in `control` each word has the one
  * writer that its comment names; in `counters` each thread its own block.
  * When a change becomes visible: see docs/image.md.
  */
@@ -58,6 +59,8 @@ export const CONTROL = {
   CLOCK_SECONDS: 22,
   /** Body of the overrides, 0 while there are none. Writer: image writer. */
   OVERRIDES: 23,
+  /** Number of this node's own region (regionNumber), 0 for none. Writer: image writer. */
+  OWN_REGION: 24,
 } as const;
 
 /** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */
@@ -70,6 +73,8 @@ export const COUNTERS_STRIDE = 2048;
 
 /** Probes whose state fits into the image; slot 0 is nobody's. */
 export const HEALTH_SLOTS = 2 ** 20;
+/** Words of a slot: HEALTH_WORD in health.ts. */
+export const HEALTH_WORDS = 4;
 
 /** Plain buffers: it can be handed to a worker as it is. */
 export type SharedImage = {
@@ -88,7 +93,7 @@ export function createSharedImage(seed: number): SharedImage {
     arena: new SharedArrayBuffer(ARENA_FIRST_BYTES, { maxByteLength: ARENA_MAX_BYTES }),
     counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
     // Pages that nobody touches cost nothing.
-    health: new SharedArrayBuffer(HEALTH_SLOTS * 8),
+    health: new SharedArrayBuffer(HEALTH_SLOTS * HEALTH_WORDS * 4),
   };
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;

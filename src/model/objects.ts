@@ -36,6 +36,15 @@ export type HttpConfig = {
   readonly ca_pem?: string;
 };
 
+/** A script that a runner runs in a sandbox; its exit status 0 is success. */
+export type ScriptConfig = {
+  readonly command: string;
+  /** Read as *** in the audit log. */
+  readonly args?: readonly string[];
+  /** Instead of the check's own, for the run. */
+  readonly timeout_seconds?: number;
+};
+
 export type HealthCheckTemplate = {
   readonly protocol: "tcp" | "http" | "https";
   readonly port?: number;

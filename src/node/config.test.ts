@@ -41,6 +41,7 @@ dns:
   threads: 8
   max_udp_size: 4096
   udp: dgram
+  client_subnet_sources: [10.0.0.0/8]
 api:
   listen: "0.0.0.0:8443"
   tls_cert_file: /etc/signpost/tls.crt
@@ -65,6 +66,7 @@ notifications:
   eventgrid_topic_endpoint: "https://topic.example/api/events"
   event_types: [failover.activated, backup.failed]
   min_interval_seconds: 0
+cloud: { metadata_url: "http://127.0.0.1:9001" }
 audit: { retention_days: 30 }
 backup: { schedule: "30 2 * * 1-5", directory: /backup, keep: 3, passphrase: "a passphrase" }
 log: { level: debug, format: json }
@@ -91,7 +93,7 @@ test("without a file and variables the embedded defaults apply; so they do with 
 
 test("a file sets every setting", () => {
   const config = load(FULL);
-  const plain = Object.fromEntries(Object.entries(config).filter(([name]) => !/listen|trusted_proxies/.test(name)));
+  const plain = Object.fromEntries(Object.entries(config).filter(([name]) => !/listen|trusted_proxies|client_subnet/.test(name)));
   assert.deepEqual(plain, {
     "node.id": "node-1",
     "node.region": "eu-west",
@@ -120,6 +122,7 @@ test("a file sets every setting", () => {
     "notifications.eventgrid_topic_endpoint": "https://topic.example/api/events",
     "notifications.event_types": ["failover.activated", "backup.failed"],
     "notifications.min_interval_seconds": 0,
+    "cloud.metadata_url": "http://127.0.0.1:9001",
     "audit.retention_days": 30,
     "backup.schedule": "30 2 * * 1-5",
     "backup.directory": "/backup",

@@ -4,12 +4,14 @@ import { LOG_LEVELS } from "../base/log.ts";
 import { MAX_THREADS } from "../image/shared.ts";
 import { UDP_SLOT_BYTES } from "../listen/limits.ts";
 import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from "../model/limits.ts";
+import { EVENT_TYPES } from "../notify/event.ts";
 import { environmentSettings } from "./config-environment.ts";
 import { readConfigFile } from "./config-file.ts";
 import {
   ADDRESS,
   ADDRESSES,
   identifier,
+  METADATA_URL,
   NETWORKS,
   ORIGINS,
   oneOf,
@@ -32,14 +34,6 @@ import {
 export const UDP_MODES = ["auto", "batch", "dgram"] as const;
 export const LOG_FORMATS = ["auto", "text", "json"] as const;
 export const SERVICE_ACCOUNT_SCOPES = ["issuing-node", "cluster"] as const;
-export const EVENT_TYPES = [
-  "health.check_transition",
-  "failover.activated",
-  "failover.recovered",
-  "cluster.node_joined",
-  "cluster.node_left",
-  "backup.failed",
-] as const;
 
 /** One thread is kept for TCP. */
 const MOST_ANSWER_THREADS = MAX_THREADS - 1;
@@ -61,8 +55,7 @@ export const SETTINGS = {
   "node.region": {
     type: optional(identifier(LONGEST_NODE_ID_BYTES)),
     fallback: "",
-    help: "region of this node",
-    isUnused: true,
+    help: "region of this node, and of clients that no subnet mapping covers",
   },
   "node.data_dir": { type: TEXT, fallback: "./data", help: "directory of this node's data, made where it is missing" },
   "dns.listen": {
@@ -84,6 +77,11 @@ export const SETTINGS = {
     type: oneOf(UDP_MODES),
     fallback: "auto",
     help: "batch (Linux system calls), dgram (Node's sockets) or auto",
+  },
+  "dns.client_subnet_sources": {
+    type: NETWORKS,
+    fallback: "",
+    help: "networks of resolvers whose EDNS Client Subnet (RFC 7871) is believed; empty: none",
   },
   "api.listen": { type: ADDRESS, fallback: "127.0.0.1:8443", help: "address of the API, HTTPS" },
   "api.tls_cert_file": { type: optional(TEXT), fallback: "", help: "certificate chain, PEM; empty: a self-made one" },
@@ -138,45 +136,44 @@ export const SETTINGS = {
     fallback: "issuing-node",
     help: "where a service account's token is taken: issuing-node or cluster",
   },
-  "script_checks.enabled": { type: SWITCH, fallback: "false", help: "health checks by script", isUnused: true },
+  "script_checks.enabled": { type: SWITCH, fallback: "false", help: "health checks by script" },
   "script_checks.runner_socket": {
     type: optional(TEXT),
     fallback: "",
-    help: "socket of the runner of scripts",
-    isUnused: true,
+    help: "socket of the runner of scripts; empty: the node starts a runner of its own",
   },
-  "script_checks.user": { type: optional(TEXT), fallback: "", help: "user that scripts run as", isUnused: true },
-  "notifications.enabled": { type: SWITCH, fallback: "false", help: "send events", isUnused: true },
+  "script_checks.user": { type: optional(TEXT), fallback: "", help: "user that scripts run as" },
+  "notifications.enabled": { type: SWITCH, fallback: "false", help: "send events" },
   "notifications.webhook_url": {
     type: optional(WEBHOOK_URL),
     fallback: "",
     help: "https:// URL that events are posted to",
-    isUnused: true,
   },
   "notifications.webhook_secret": {
     type: optional(secret(1, LONGEST_SECRET_CHARACTERS)),
     fallback: "",
     help: "key that signs them",
     isSecret: true,
-    isUnused: true,
   },
   "notifications.eventgrid_topic_endpoint": {
     type: optional(TOPIC_URL),
     fallback: "",
     help: "https:// URL of an event topic",
-    isUnused: true,
   },
   "notifications.event_types": {
     type: words(EVENT_TYPES),
     fallback: "",
     help: "events to send; empty: all",
-    isUnused: true,
   },
   "notifications.min_interval_seconds": {
     type: wholeNumber(0, MOST_SECONDS),
     fallback: "60",
     help: "within them an event about the same thing is not repeated",
-    isUnused: true,
+  },
+  "cloud.metadata_url": {
+    type: METADATA_URL,
+    fallback: "http://169.254.169.254",
+    help: "where the platform's instance metadata service hands out tokens of the managed identity",
   },
   "audit.retention_days": { type: wholeNumber(1, 3_650), fallback: "90", help: "how long the audit log is kept" },
   "backup.schedule": { type: optional(SCHEDULE), fallback: "", help: "when backups are made, cron", isUnused: true },

@@ -214,6 +214,15 @@ export const TOPIC_URL: SettingType<string> = single("text", (text) => {
   return value(url.href);
 });
 
+/** Scheme, host and port of a service of the platform, which speaks plain HTTP on an address that never leaves the host. */
+export const METADATA_URL: SettingType<string> = single("text", (text) => {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:$/.test(url.protocol)) return fault("is no http:// or https:// URL");
+  if (url.username !== "" || url.password !== "") return fault("holds a user name or password");
+  if (url.pathname !== "/" || url.search !== "" || url.hash !== "") return fault("goes on behind the host and port");
+  return value(url.origin);
+});
+
 const CRON_FIELD = /^(\*|\d{1,2}(-\d{1,2})?)(\/\d{1,2})?(,(\*|\d{1,2}(-\d{1,2})?)(\/\d{1,2})?)*$/;
 const CRON_BOUNDS = [
   [0, 59],
