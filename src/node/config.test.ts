@@ -93,7 +93,9 @@ test("without a file and variables the embedded defaults apply; so they do with 
 
 test("a file sets every setting", () => {
   const config = load(FULL);
-  const plain = Object.fromEntries(Object.entries(config).filter(([name]) => !/listen|trusted_proxies|client_subnet/.test(name)));
+  const plain = Object.fromEntries(
+    Object.entries(config).filter(([name]) => !/listen|trusted_proxies|client_subnet/.test(name)),
+  );
   assert.deepEqual(plain, {
     "node.id": "node-1",
     "node.region": "eu-west",
