@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url";
 import { buildSlowDisk } from "../support/slow-disk.ts";
 
 const FLUSH_WAIT_MS = 5;
-/** What a machine with nothing else to do must reach is in the benchmark; here others load it. */
-const CREATES_A_SECOND = 300;
+/** Of sixteen writers; each for itself would be one. What that makes a second depends on the disk: see the benchmark. */
+const CREATES_A_FLUSH = 4;
 
 type Disk = Disposable & {
-  readonly run: (mode: "rate" | "full" | "again", wait: number) => string;
+  readonly run: (mode: "shared" | "full" | "again", wait: number) => string;
   readonly free: () => void;
 };
 
@@ -27,10 +27,17 @@ function makeDisk(): Disk | undefined {
     return undefined;
   }
   const failFile = join(directory, "disk-is-full");
+  const log = join(directory, "flushes");
   const entry = fileURLToPath(new URL("./disk-child.ts", import.meta.url));
   return {
     run: (mode, wait) => {
-      const env = { ...process.env, LD_PRELOAD: library, FLUSH_WAIT_MS: String(wait), FAIL_FILE: failFile };
+      const env = {
+        ...process.env,
+        LD_PRELOAD: library,
+        FLUSH_WAIT_MS: String(wait),
+        FAIL_FILE: failFile,
+        FLUSH_LOG: log,
+      };
       const { stdout, stderr, signal } = spawnSync(process.execPath, [entry, mode, directory], {
         encoding: "utf8",
         env,
@@ -49,10 +56,10 @@ test("a write is acknowledged after its flush, and writers share flushes", (t) =
     t.diagnostic("NOT TESTED: gcc is missing, so no disk could be made slow");
     return;
   }
-  const { aSecond, shortestMs } = JSON.parse(disk.run("rate", FLUSH_WAIT_MS));
-  t.diagnostic(`${aSecond.toFixed(0)} durable creates a second with ${FLUSH_WAIT_MS} ms in every flush`);
+  const { creates, flushes, seconds, shortestMs } = JSON.parse(disk.run("shared", FLUSH_WAIT_MS));
+  t.diagnostic(`${(creates / seconds).toFixed(0)} durable creates a second with ${FLUSH_WAIT_MS} ms in every flush`);
   assert.ok(shortestMs >= FLUSH_WAIT_MS, `acknowledged after ${shortestMs} ms`);
-  assert.ok(aSecond > CREATES_A_SECOND, `${aSecond} a second`);
+  assert.ok(flushes > 0 && creates >= CREATES_A_FLUSH * flushes, `${creates} creates in ${flushes} flushes`);
 });
 
 test("a full disk refuses writes, tells nobody of them, and is written again when it is opened anew with room", (t) => {

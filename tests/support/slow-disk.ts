@@ -2,11 +2,15 @@ import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Puts a wait before each flush, and lets no page be written while the file FAIL_FILE is there (errno 28, ENOSPC). */
+/**
+ * Puts a wait before each flush, adds a byte for it to FLUSH_LOG, and lets no page be written while the file FAIL_FILE is
+ * there (errno 28, ENOSPC). None of the three has to be set.
+ */
 const SHIM = `
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -14,8 +18,14 @@ const SHIM = `
 #include <unistd.h>
 static void wait_before_flush(void) {
   const char *text = getenv("FLUSH_WAIT_MS");
-  struct timespec time = {0, (text ? atol(text) : 0) * 1000000L};
+  long wait_ms = text ? atol(text) : 0;
+  struct timespec time = {wait_ms / 1000, wait_ms % 1000 * 1000000L};
   nanosleep(&time, 0);
+  const char *log = getenv("FLUSH_LOG");
+  int fd = log ? open(log, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+  if (fd < 0) return;
+  if (write(fd, ".", 1) < 1) abort();
+  close(fd);
 }
 static int is_full(void) {
   const char *file = getenv("FAIL_FILE");
