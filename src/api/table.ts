@@ -11,6 +11,7 @@ import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { configRoutes } from "./routes/config.ts";
 import { exportRoutes } from "./routes/export.ts";
+import { healthCheckRoutes } from "./routes/health-checks.ts";
 import { idpRoutes } from "./routes/idp.ts";
 import { importRoutes } from "./routes/import.ts";
 import { overrideRoutes } from "./routes/overrides.ts";
@@ -30,12 +31,15 @@ export type RouteParts = {
   readonly importTools: ImportTools;
   /** The region of this node, where it has one. */
   readonly nodeRegion?: string | undefined;
+  /** Whether this node's configuration lets scripts be health checks. */
+  readonly areScriptsEnabled: boolean;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
 };
 
 /** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
-export function apiRoutes({ context, signIn, idp, importTools, nodeRegion, nodeCount }: RouteParts): readonly Route[] {
+export function apiRoutes(parts: RouteParts): readonly Route[] {
+  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled } = parts;
   return [
     ...authRoutes(signIn),
     ...idpRoutes(idp),
@@ -44,6 +48,7 @@ export function apiRoutes({ context, signIn, idp, importTools, nodeRegion, nodeC
     ...zoneRoutes(context, importTools.peers),
     ...recordRoutes(context),
     ...overrideRoutes(context),
+    ...healthCheckRoutes({ ...context, areScriptsEnabled }),
     ...userRoutes(signIn),
     ...serviceAccountRoutes(signIn),
     ...tsigKeyRoutes(context),

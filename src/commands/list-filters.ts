@@ -1,6 +1,7 @@
-/** What the lists of zones, records and overrides can be asked for. A filter that fits nothing gives an empty list. */
+/** What the lists of zones, records, overrides and health checks can be asked for. A filter that fits nothing gives an empty list. */
+import { healthCheckName } from "../model/health-check.ts";
 import { absoluteName, anyFullName, relativeName, relativeTo } from "../model/names.ts";
-import type { OverrideBody, RecordBody, RecordType } from "../model/objects.ts";
+import type { HealthCheckBody, OverrideBody, RecordBody, RecordType } from "../model/objects.ts";
 import type { Stored } from "../store/store.ts";
 import type { ScanOptions } from "./scan.ts";
 
@@ -84,6 +85,30 @@ export function overrideScan({ name, type, q }: RecordFilter): ScanOptions<"over
     accept: allOf<Stored<"override">>([
       type === undefined ? undefined : ({ body }) => body.type === type,
       part === undefined ? undefined : ({ body }) => mentions(body, body.name, part),
+    ]),
+  };
+}
+
+export type HealthCheckFilter = {
+  /** The whole name. */
+  readonly name?: string;
+  readonly protocol?: HealthCheckBody["protocol"];
+  /** Part of the name, the target or the comment. */
+  readonly q?: string;
+};
+
+/** The same for standalone health checks. */
+export function healthCheckScan({ name, protocol, q }: HealthCheckFilter): ScanOptions<"healthcheck"> | undefined {
+  const key = name === undefined ? undefined : healthCheckName(name);
+  if (name !== undefined && key === undefined) return undefined;
+  const part = q?.toLowerCase();
+  return {
+    ...(key === undefined ? {} : { prefix: [key] }),
+    accept: allOf<Stored<"healthcheck">>([
+      protocol === undefined ? undefined : ({ body }) => body.protocol === protocol,
+      part === undefined
+        ? undefined
+        : ({ body }) => [body.name, body.target ?? "", body.comment ?? ""].some((text) => holds(text, part)),
     ]),
   };
 }

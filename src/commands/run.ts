@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Log } from "../base/log.ts";
 import { type Bodies, ID_PREFIXES, type Kind, type Role } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
-import { kindOfResource, maskByName, maskSecrets } from "../model/secrets.ts";
+import { kindOfResource, maskByName, maskForAudit } from "../model/secrets.ts";
 import type { AuditInput, Store, Stored, StoreTransaction } from "../store/store.ts";
 
 export type Actor = {
@@ -91,7 +91,7 @@ function transactionOf(tx: StoreTransaction, caller: Caller, nowMs: number): Com
 /** The bodies of an entry as they may be written down: without the secrets of their kind, or of anything so named. */
 function masked({ resource, before, after }: Note): Pick<Note, "before" | "after"> {
   const kind = kindOfResource(resource);
-  const mask = (body: unknown) => maskByName(kind === undefined ? body : maskSecrets(kind, body));
+  const mask = (body: unknown) => maskByName(kind === undefined ? body : maskForAudit(kind, body));
   return {
     ...(before === undefined ? {} : { before: mask(before) }),
     ...(after === undefined ? {} : { after: mask(after) }),

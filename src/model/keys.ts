@@ -25,6 +25,7 @@ export const KIND_BYTES = {
   "tsig-key": 7,
   "subnet-mapping": 8,
   config: 9,
+  healthcheck: 10,
 } as const satisfies Record<Kind, number>;
 
 const KIND_OF_BYTE = new Map(Object.entries(KIND_BYTES).map(([kind, byte]) => [byte as number, kind as Kind]));
@@ -48,6 +49,7 @@ const PARTS: { readonly [K in Kind]: readonly Part[] } = {
   "tsig-key": ["name"],
   "subnet-mapping": ["text"],
   config: ["text"],
+  healthcheck: ["text"],
 };
 
 /** A key that cannot be written: too long, or a name that is none. Rules of the model refuse both before. */

@@ -71,6 +71,15 @@ export const HEADER_VALUE_MAX = 4096;
 export const URL_MAX = 2048;
 export const CREDENTIAL_MAX = 4096;
 export const PEM_MAX = 16_384;
+export const HEALTH_CHECKS_MAX = 5_000;
+export const HEALTH_CHECK_NAME_CHARACTERS_MAX = 128;
+/** A check as JSON, in bytes, as a record's. */
+export const HEALTH_CHECK_BYTES_MAX = 48_000;
+export const FAILURE_THRESHOLD_DEFAULT = 3;
+export const FAILURE_THRESHOLD_MAX = 100;
+export const SCRIPT_COMMAND_CHARACTERS_MAX = 1024;
+export const SCRIPT_ARGS_MAX = 64;
+export const SCRIPT_ARG_CHARACTERS_MAX = 4096;
 
 /** Imports. Bodies in bytes; what a request may hold, and what one zone of it may. */
 export const IMPORT_BYTES_MAX = 20 * 1_000_000;

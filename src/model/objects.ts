@@ -189,6 +189,20 @@ export type SubnetMappingBody = {
   readonly source: string;
 };
 
+/** Watches a target and gates nothing. `target` is "host:port" in its one spelling; a script may do without. */
+export type HealthCheckBody = {
+  readonly id: string;
+  readonly name: string;
+  readonly protocol: "tcp" | "http" | "https" | "script";
+  readonly target?: string;
+  readonly interval_seconds: number;
+  readonly timeout_seconds: number;
+  readonly failure_threshold: number;
+  readonly http_config?: HttpConfig;
+  readonly script_config?: ScriptConfig;
+  readonly comment?: string;
+};
+
 /** One document of settings as configured; defaults are computed, never stored. */
 export type ConfigBody = { readonly name: string; readonly settings: Readonly<Record<string, unknown>> };
 
@@ -203,6 +217,7 @@ export type Bodies = {
   readonly "tsig-key": TsigKeyBody;
   readonly "subnet-mapping": SubnetMappingBody;
   readonly config: ConfigBody;
+  readonly healthcheck: HealthCheckBody;
 };
 export type Kind = keyof Bodies;
 
@@ -219,6 +234,7 @@ export const NATURAL_KEYS: { readonly [K in Kind]: (body: Bodies[K]) => NaturalK
   "tsig-key": (key) => [key.name],
   "subnet-mapping": (mapping) => [mapping.subnet],
   config: (config) => [config.name],
+  healthcheck: (check) => [check.name],
 };
 
 /** Ids are the prefix, "_" and 20 characters of base32 (100 random bits). */
@@ -231,4 +247,5 @@ export const ID_PREFIXES = {
   "service-account": "sva",
   "tsig-key": "tsk",
   "subnet-mapping": "map",
+  healthcheck: "chk",
 } as const satisfies Partial<Record<Kind, string>>;

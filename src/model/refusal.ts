@@ -18,6 +18,7 @@ export const REFUSAL_CODES = [
   "name_owned",
   "version_mismatch",
   "cluster_key_missing",
+  "script_checks_disabled",
   "precondition_failed",
   "body_too_large",
   "media_type_unsupported",

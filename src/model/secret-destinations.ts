@@ -1,12 +1,25 @@
 /** Where secrets are sent to, and whether a change of a body sends them elsewhere. Bodies may have any shape. */
+import { checkTarget } from "./endpoint.ts";
 
 /**
  * A probe of a record or an override: the name that it asks for, how it proves to speak to it, and whether in the clear.
  * The values of the record are no part of that, as changing them is what records are for.
  */
 export function isOtherProbeTarget(stored: unknown, given: unknown): boolean {
-  const before = memberAt(stored, TEMPLATE);
-  const after = memberAt(given, TEMPLATE);
+  return isOtherPeer(memberAt(stored, TEMPLATE), memberAt(given, TEMPLATE));
+}
+
+/** A standalone check: as a probe of a record, and its target is its own. */
+export function isOtherCheckTarget(stored: unknown, given: unknown): boolean {
+  return targetHost(stored) !== targetHost(given) || isOtherPeer(stored, given);
+}
+
+function targetHost(check: unknown): unknown {
+  const target = memberAt(check, TARGET);
+  return typeof target === "string" ? (checkTarget(target)?.host ?? target) : target;
+}
+
+function isOtherPeer(before: unknown, after: unknown): boolean {
   if (memberAt(before, ["protocol"]) === "https" && memberAt(after, ["protocol"]) !== "https") return true;
   if (foldHost(memberAt(before, HOST)) !== foldHost(memberAt(after, HOST))) return true;
   // Whoever may choose the authority may be any host.
@@ -14,6 +27,10 @@ export function isOtherProbeTarget(stored: unknown, given: unknown): boolean {
 }
 
 export function isOtherTokenUrl(stored: unknown, given: unknown): boolean {
+  return isOtherCheckTokenUrl(memberAt(stored, TEMPLATE), memberAt(given, TEMPLATE));
+}
+
+export function isOtherCheckTokenUrl(stored: unknown, given: unknown): boolean {
   return foldUrl(memberAt(stored, TOKEN_URL)) !== foldUrl(memberAt(given, TOKEN_URL));
 }
 
@@ -24,9 +41,10 @@ export function isOtherCollector(stored: unknown, given: unknown): boolean {
 }
 
 const TEMPLATE = ["health_check_template"];
+const TARGET = ["target"];
 const HOST = ["http_config", "host"];
 const AUTHORITY = ["http_config", "ca_pem"];
-const TOKEN_URL = [...TEMPLATE, "http_config", "oauth2", "token_url"];
+const TOKEN_URL = ["http_config", "oauth2", "token_url"];
 const ENDPOINT = ["settings", "endpoint"];
 
 function memberAt(value: unknown, path: readonly string[]): unknown {

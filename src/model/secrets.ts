@@ -4,7 +4,13 @@
  */
 import type { Kind } from "./objects.ts";
 import type { FieldFault } from "./refusal.ts";
-import { isOtherCollector, isOtherProbeTarget, isOtherTokenUrl } from "./secret-destinations.ts";
+import {
+  isOtherCheckTarget,
+  isOtherCheckTokenUrl,
+  isOtherCollector,
+  isOtherProbeTarget,
+  isOtherTokenUrl,
+} from "./secret-destinations.ts";
 
 /** What a secret reads as, and what a client sends back to keep the stored one. */
 export const MASK = "***";
@@ -21,17 +27,22 @@ export type SecretPath = {
   readonly isMoved?: (stored: unknown, given: unknown) => boolean;
 };
 
-const HTTP_CONFIG = ["health_check_template", "http_config"];
-const TEMPLATE_SECRETS: readonly SecretPath[] = [
-  { path: [...HTTP_CONFIG, "headers", "*"], isMoved: isOtherProbeTarget },
-  {
-    path: [...HTTP_CONFIG, "oauth2", "client_secret"],
-    takesParent: true,
-    // The token that the secret buys goes to the target of the probe.
-    isMoved: (stored, given) => isOtherProbeTarget(stored, given) || isOtherTokenUrl(stored, given),
-  },
-  { path: [...HTTP_CONFIG, "mtls", "key_pem"], takesParent: true, isMoved: isOtherProbeTarget },
-];
+type IsMoved = (stored: unknown, given: unknown) => boolean;
+
+function probeSecrets(httpConfig: readonly string[], isOtherTarget: IsMoved, isOtherUrl: IsMoved): SecretPath[] {
+  return [
+    { path: [...httpConfig, "headers", "*"], isMoved: isOtherTarget },
+    {
+      path: [...httpConfig, "oauth2", "client_secret"],
+      takesParent: true,
+      // The token that the secret buys goes to the target of the probe.
+      isMoved: (stored, given) => isOtherTarget(stored, given) || isOtherUrl(stored, given),
+    },
+    { path: [...httpConfig, "mtls", "key_pem"], takesParent: true, isMoved: isOtherTarget },
+  ];
+}
+
+const TEMPLATE_SECRETS = probeSecrets(["health_check_template", "http_config"], isOtherProbeTarget, isOtherTokenUrl);
 
 export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
   zone: [],
@@ -44,6 +55,7 @@ export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
   "subnet-mapping": [],
   // Of every document of settings: single sign-on has a client secret, metrics export has headers.
   config: [{ path: ["settings", "client_secret"] }, { path: ["settings", "headers", "*"], isMoved: isOtherCollector }],
+  healthcheck: probeSecrets(["http_config"], isOtherCheckTarget, isOtherCheckTokenUrl),
 };
 
 /** Names of members that are masked in anything that is written down without a kind. */
@@ -111,6 +123,15 @@ function mapAt(
 /** A copy in which every secret reads "***". */
 export function maskSecrets<Body>(kind: Kind, body: Body): Body {
   return mapSecrets(kind, body, () => MASK);
+}
+
+/** A copy as the audit log may have it: what a script is called with may be as secret as what opens a door. */
+export function maskForAudit(kind: Kind, body: unknown): unknown {
+  const masked = maskSecrets(kind, body);
+  if (kind !== "healthcheck" || !isObject(masked) || !isObject(masked.script_config)) return masked;
+  const { args, ...script } = masked.script_config;
+  if (args === undefined) return masked;
+  return { ...masked, script_config: { ...script, args: Array.isArray(args) ? args.map(() => MASK) : MASK } };
 }
 
 export type RestoredSecrets<Body> = {

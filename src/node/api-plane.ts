@@ -33,6 +33,7 @@ export async function openApi(
       idp: createIdp(signIn),
       importTools: { parse: imports.parse, peers: ALONE },
       nodeRegion: config["node.region"],
+      areScriptsEnabled: config["script_checks.enabled"],
       nodeCount: ONE_NODE,
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),

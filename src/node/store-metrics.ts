@@ -13,6 +13,7 @@ const KINDS: readonly Kind[] = [
   "service-account",
   "tsig-key",
   "subnet-mapping",
+  "healthcheck",
 ];
 const WRITE_BOUNDS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 

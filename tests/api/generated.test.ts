@@ -59,7 +59,7 @@ async function operationsOf({ api }: World): Promise<readonly Operation[]> {
 /** The path with something that is there. */
 function pathOf(
   { path }: Operation,
-  { zones, records, user, account, override, mapping, key }: World["furniture"],
+  { zones, records, user, account, override, mapping, key, check }: World["furniture"],
 ): string {
   const [, collection = ""] = path.split("/");
   const ids: Readonly<Record<string, string>> = {
@@ -70,6 +70,7 @@ function pathOf(
     overrides: override,
     "subnet-mappings": mapping,
     "tsig-keys": key,
+    healthchecks: check,
   };
   return path.replace(/\{\w+\}/, () => encodeURIComponent(ids[collection] ?? assert.fail(path)));
 }

@@ -40,6 +40,11 @@ editor    csrf  none  POST /overrides
 readonly  -     any   GET /overrides/{id}
 editor    csrf  none  PUT /overrides/{id}
 editor    csrf  none  DELETE /overrides/{id}
+readonly  -     any   GET /healthchecks
+editor    csrf  none  POST /healthchecks
+readonly  -     any   GET /healthchecks/{id}
+editor    csrf  none  PUT /healthchecks/{id}
+editor    csrf  none  DELETE /healthchecks/{id}
 admin     csrf  none  POST /service-accounts
 admin     -     any   GET /service-accounts
 admin     -     any   GET /service-accounts/{id}
@@ -122,13 +127,14 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
   if (inZones !== undefined) {
     return [{ path: put(inZones[0]), where: "mine" }, { path: put(inZones[1]), where: "other" }, unknown];
   }
-  const { user, account, override, mapping, key } = others;
+  const { user, account, override, mapping, key, check } = others;
   const id = {
     users: user,
     "service-accounts": account,
     overrides: override,
     "subnet-mappings": mapping,
     "tsig-keys": key,
+    healthchecks: check,
   }[collection];
   assert.ok(id !== undefined, path);
   return [{ path: put(id), where: "no zone" }, unknown];

@@ -38,6 +38,7 @@ export type Furniture = {
   readonly override: string;
   readonly mapping: string;
   readonly key: string;
+  readonly check: string;
 };
 
 export type World = AsyncDisposable & {
@@ -111,6 +112,8 @@ export async function furnish(make: Make, suffix = ""): Promise<Furniture> {
     override: (await make("POST", "/overrides", { ...value, name: `www.else${suffix}.example.` })).id,
     mapping: (await make("POST", "/subnet-mappings", { subnet: subnetOf(suffix), region_id: "eu" })).id,
     key: (await make("POST", "/tsig-keys", { name: `key${suffix}.` })).name,
+    check: (await make("POST", "/healthchecks", { name: `check${suffix}`, protocol: "tcp", target: "192.0.2.1:5432" }))
+      .id,
   };
 }
 
@@ -228,7 +231,14 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
   const routesOf = (context: CommandContext): readonly Route[] => {
     const signIn = signInOf(context);
     const importTools = { parse: thread.parse, peers: ALONE };
-    made.routes = apiRoutes({ context, signIn, idp: createIdp(signIn, 1), importTools, nodeCount: () => 1 });
+    made.routes = apiRoutes({
+      context,
+      signIn,
+      idp: createIdp(signIn, 1),
+      importTools,
+      areScriptsEnabled: true,
+      nodeCount: () => 1,
+    });
     return made.routes;
   };
   const authenticateWith = (context: CommandContext) => {

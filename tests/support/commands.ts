@@ -29,7 +29,7 @@ export function testCaller({ role = "editor", zoneIds, dryRun = false, ifMatch }
 /** No other node is alive. */
 export const ALONE = { peersAlive: () => 0 };
 
-const KINDS: readonly Kind[] = ["zone", "record", "override", "user", "config"];
+const KINDS: readonly Kind[] = ["zone", "record", "override", "user", "config", "healthcheck"];
 
 /** Everything that a refused command must leave as it is: objects with their stamps, serials, states, the audit log. */
 export function everythingIn(store: Store): unknown {

@@ -23,6 +23,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       signIn,
       idp: createIdp(signIn, 1),
       importTools: { parse: thread.parse, peers: ALONE },
+      areScriptsEnabled: true,
       nodeCount: () => 1,
     });
     return routes;
