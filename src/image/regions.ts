@@ -18,6 +18,11 @@ export function regionNumber(name: string): number {
   return createHash("sha256").update(name).digest().readInt32BE() >>> 1 || 1;
 }
 
+/** Says in which region this node is: that of clients that no prefix covers. 0: in none. */
+export function setOwnRegion({ view }: ImageWriter, region: number): void {
+  Atomics.store(view.control, CONTROL.OWN_REGION, region);
+}
+
 /** Block: number of IPv4 intervals, number of IPv6 intervals, then (start, region) with 1 and with 4 words of start. */
 const V4_AT = 2;
 const V4_WORDS = 2;

@@ -1,7 +1,8 @@
 /** What the writer of an image knows besides the image itself. It is private to its thread and worked out anew by a successor. */
 import type { Arena } from "./arena.ts";
-import { POINTER, pointerCount, RRSET, rrsetUnits, TAIL, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
+import { POINTER, pointerCount, RRSET, rrsetUnits, SELECTED_FLAG, TAIL, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import type { Retired } from "./reclaim.ts";
+import { unitsOfSelected } from "./selection.ts";
 import { CONTROL } from "./shared.ts";
 import type { ImageView } from "./view.ts";
 
@@ -44,6 +45,7 @@ export function showZones({ zonesByDepth, view }: ImageWriter): void {
 export function unitsOfRRset(view: ImageView, rrset: number): number {
   const at = rrset * UNIT_WORDS;
   const typeWord = view.words[at + RRSET.TYPE]!;
+  if ((typeWord & SELECTED_FLAG) !== 0) return unitsOfSelected(view, rrset);
   const pointers = pointerCount(typeWord);
   const length = view.words[at + RRSET.SIZE]! >>> 16;
   if ((typeWord & TAIL.FLAG) === 0) return rrsetUnits(length, pointers, 0);

@@ -12,6 +12,8 @@ import {
   RRSET,
   rrsetUnits,
   SEGMENT_SLOTS,
+  SELECTED_FLAG,
+  selectedUnits,
   TAIL,
   UNIT_BYTES,
   UNIT_WORDS,
@@ -22,6 +24,7 @@ import {
 import { isAsterisk, type NameKey } from "./name-key.ts";
 import { createRetired, reclaim, retire } from "./reclaim.ts";
 import { recoverImage } from "./recover.ts";
+import { type RRsetSelection, writeSelection } from "./selection.ts";
 import { CONTROL, type SharedImage } from "./shared.ts";
 import { collectDead } from "./sweep.ts";
 import { insertSlot, removeSlot } from "./table.ts";
@@ -63,6 +66,8 @@ export type RRsetWire = {
   readonly pointers: Uint8Array;
   readonly pointerCount: number;
   readonly tail?: Readonly<RRsetTail>;
+  /** Of a selected RRset, which has neither pointers nor a tail; it has a candidate for each of its RRs, one at least. */
+  readonly selection?: RRsetSelection | undefined;
 };
 
 /**
@@ -380,6 +385,7 @@ export function setNegativeSoa(writer: ImageWriter, zone: ZoneHandle, made: RRse
 }
 
 function writeRRset(writer: ImageWriter, made: RRsetWire): number {
+  if (made.selection !== undefined) return writeSelected(writer, made, made.selection);
   const tail = made.tail !== undefined && made.tail.length >= 0 ? made.tail : undefined;
   const tailBytes = tail === undefined ? 0 : TAIL.HEADER_BYTES + tail.length;
   const rrset = allocate(writer.arena, rrsetUnits(made.length, made.pointerCount, tailBytes));
@@ -397,6 +403,23 @@ function writeRRset(writer: ImageWriter, made: RRsetWire): number {
     writer.view.data.setInt32(to, (tail.length << 16) | tail.count);
     bytes.set(tail.bytes.subarray(0, tail.length), to + TAIL.HEADER_BYTES);
   }
+  return rrset;
+}
+
+function writeSelected(writer: ImageWriter, made: RRsetWire, selection: RRsetSelection): number {
+  const { candidates, preferred } = selection;
+  if (made.pointerCount !== 0 || candidates.length !== made.count || made.count === 0) {
+    throw new RangeError(`a selected RRset of ${made.count} RRs, ${candidates.length} candidates`);
+  }
+  const rrset = allocate(writer.arena, selectedUnits(made.length, made.count, preferred.length));
+  const { words, bytes } = writer.view;
+  const at = rrset * UNIT_WORDS;
+  words[at + RRSET.NEXT] = 0;
+  words[at + RRSET.TYPE] = made.type | SELECTED_FLAG;
+  words[at + RRSET.SIZE] = made.count | (made.length << 16);
+  words[at + RRSET.TTL] = made.ttl;
+  bytes.set(made.wire.subarray(0, made.length), rrset * UNIT_BYTES + RRSET.WIRE_BYTE);
+  writeSelection(writer.view, rrset, selection);
   return rrset;
 }
 

@@ -1,7 +1,18 @@
 /** Names and RRsets for tests of the image. Every byte of such an RRset follows from one value, so that a torn one shows. */
 import { nameFromText } from "../../src/dns/name.ts";
-import { POINTER, RRSET, UNIT_BYTES, UNIT_WORDS } from "../../src/image/layout.ts";
+import {
+  CANDIDATE,
+  METHOD,
+  POINTER,
+  RRSET,
+  SELECTED_FLAG,
+  SELECTION,
+  selectionAt,
+  UNIT_BYTES,
+  UNIT_WORDS,
+} from "../../src/image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
+import type { RRsetSelection } from "../../src/image/selection.ts";
 import { CONTROL } from "../../src/image/shared.ts";
 import { type ImageView, refreshView } from "../../src/image/view.ts";
 import {
@@ -27,14 +38,37 @@ function wireBytes(value: number): number {
   return value % 61 === 0 ? 4_000 + (value % 997) : 4 + (value % 120);
 }
 
-/** An RRset whose size, TTL, bytes and pointers all say `value`, from 0 to 2^31 - 1. */
+/** Every fifth is a selected one. */
+function isSelected(value: number): boolean {
+  return value % 5 === 2;
+}
+
+function pointersOf(value: number): number {
+  return isSelected(value) ? 0 : value % 4;
+}
+
+/** A table in which every word says `value` too. */
+function patternSelection(value: number, length: number): RRsetSelection {
+  const count = (value % 9) + 1;
+  const words = { health: value, region: value + 1, weight: value + 2, hash: value + 3 };
+  return {
+    method: METHOD.REGION,
+    flags: 0,
+    affinitySeconds: value,
+    candidates: Array.from({ length: count }, (_, index) => ({ offset: index, length: length - index, ...words })),
+    preferred: Array.from({ length: value % 4 }, (_, index) => value + index),
+  };
+}
+
+/** An RRset whose size, TTL, bytes, pointers and table all say `value`, from 0 to 2^31 - 1. */
 export function patternRRset(type: number, value: number): RRsetWire {
   const length = wireBytes(value);
-  const pointerCount = value % 4;
+  const pointerCount = pointersOf(value);
   const wire = new Uint8Array(length);
   for (let index = 0; index < length; index++) wire[index] = (value >>> ((index % 4) * 8)) & 0xff;
   const pointers = Uint8Array.from({ length: pointerCount * POINTER.BYTES }, (_, index) => (value + index) & 0xff);
-  return { type, ttl: value, count: (value % 9) + 1, wire, length, pointers, pointerCount };
+  const selection = isSelected(value) ? patternSelection(value, length) : undefined;
+  return { type, ttl: value, count: (value % 9) + 1, wire, length, pointers, pointerCount, selection };
 }
 
 /** The value of an RRset; throws where its bytes do not all say the same. */
@@ -48,16 +82,38 @@ export function readPattern(view: ImageView, rrset: number): { readonly type: nu
   const torn = (what: string): never => {
     throw new Error(`torn RRset at ${rrset}: value ${value}, type ${type}, ${what}`);
   };
-  if (words[at + RRSET.TYPE]! >>> 16 !== value % 4) torn("number of pointers");
+  const flags = isSelected(value) ? SELECTED_FLAG : pointersOf(value) << 16;
+  if ((words[at + RRSET.TYPE]! & ~0xffff) !== flags) torn("flags and number of pointers");
   if (words[at + RRSET.SIZE] !== (value % 9) + 1 + (length << 16)) torn("size");
   let from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
   for (let index = 0; index < length; index++) {
     if (bytes[from++] !== ((value >>> ((index % 4) * 8)) & 0xff)) torn(`byte ${index} of ${length}`);
   }
-  for (let index = 0; index < (value % 4) * POINTER.BYTES; index++) {
+  for (let index = 0; index < pointersOf(value) * POINTER.BYTES; index++) {
     if (bytes[from++] !== ((value + index) & 0xff)) torn(`byte ${index} of the pointers`);
   }
+  if (isSelected(value)) readPatternTable(words, selectionAt(rrset, words[at + RRSET.SIZE]!), value, length, torn);
   return { type, value };
+}
+
+function readPatternTable(
+  words: Int32Array,
+  table: number,
+  value: number,
+  length: number,
+  torn: (what: string) => never,
+): void {
+  const { method, candidates, preferred } = patternSelection(value, length);
+  if (words[table + SELECTION.META] !== (method | (preferred.length << 16))) torn("method");
+  if (words[table + SELECTION.AFFINITY_SECONDS] !== value) torn("affinity");
+  let at = table + SELECTION.WORDS;
+  for (const { offset, length: bytes, health, region, weight, hash } of candidates) {
+    const said = [offset | (bytes << 16), health, region | 0, weight | 0, hash | 0];
+    for (const [word, expected] of said.entries())
+      if (words[at + word] !== expected) torn(`word ${word} of a candidate`);
+    at += CANDIDATE.WORDS;
+  }
+  for (const region of preferred) if (words[at++] !== (region | 0)) torn("preferred region");
 }
 
 /** Puts an RRset of TYPE A at a name of a zone, with the nodes that it needs. */
