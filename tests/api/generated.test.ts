@@ -167,9 +167,14 @@ function wrongTexts({ type, minimum, maximum, maxLength, minLength, enum: words 
     const beyond = bounds.map((bound) => String(bound === minimum ? bound - 1 : bound + 1));
     return ["", "1.5", "1e3", "%2B1", "NaN", "Infinity", "0x10", "01", "1n", "%201", "9".repeat(30), ...beyond];
   }
-  if (Array.isArray(words)) return ["", "nonsense", String(words[0]).toLowerCase(), `${words[0]}%00`];
+  if (Array.isArray(words)) return ["", "nonsense", inOtherCase(String(words[0])), `${words[0]}%00`];
   const texts = typeof maxLength === "number" && maxLength < 8_000 ? ["x".repeat(maxLength + 1)] : [];
   return Number(minLength ?? 0) > 0 ? ["", ...texts] : texts;
+}
+
+function inOtherCase(word: string): string {
+  const upper = word.toUpperCase();
+  return upper === word ? word.toLowerCase() : upper;
 }
 
 function queryCases(operation: Operation, path: string): readonly Case[] {
