@@ -6,14 +6,15 @@ export type Endpoint = { readonly port: number; readonly address?: string };
 
 /**
  * Sends queries to one server and matches responses by id. `ask` sets the id in a copy of the message and resolves to
- * the response, or to undefined when none has come within `timeoutMs` (default 2,000) or the connection has ended.
+ * the response, or to undefined when none has come within `timeoutMs` (default: DEFAULT_TIMEOUT_MS) or the connection has ended.
  */
 export type DnsClient = {
   readonly ask: (message: Uint8Array, timeoutMs?: number) => Promise<Buffer | undefined>;
   readonly close: () => void;
 };
 
-const DEFAULT_TIMEOUT_MS = 2_000;
+/** For answers that must come, on a machine that does other things too; who expects silence says how long. */
+const DEFAULT_TIMEOUT_MS = 20_000;
 
 type Waiting = {
   readonly ask: (message: Uint8Array, timeoutMs: number, send: (copy: Buffer) => void) => Promise<Buffer | undefined>;
