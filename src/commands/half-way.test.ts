@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { ALONE, type CommandWorld, everythingIn, givenZone, testCaller } from "../../tests/support/commands.ts";
 import type { StoreTransaction } from "../store/store.ts";
 import { bulkDelete } from "./bulk-delete.ts";
+import { createHealthCheck, deleteHealthCheck, updateHealthCheck } from "./health-checks.ts";
 import { createOverride, deleteOverride, updateOverride } from "./overrides.ts";
 import { createRecord, deleteRecord, updateRecord } from "./records.ts";
 import type { CommandContext } from "./run.ts";
@@ -41,7 +42,13 @@ function breakingAfter(context: CommandContext, n: number): { readonly context: 
 
 const value = { type: "A" as const, ttl: 0, values: [{ value: "192.0.2.1" }] };
 
-type Ids = { readonly www: string; readonly web: string; readonly override: string; readonly other: string };
+const watched = { protocol: "tcp", target: "192.0.2.1:53" } as const;
+
+type Ids = { readonly [Name in "www" | "web" | "override" | "other" | "check"]: string };
+
+function withScripts(context: CommandContext) {
+  return { ...context, areScriptsEnabled: true };
+}
 
 async function givenEverything(world: CommandWorld): Promise<Ids> {
   const record = async (name: string) =>
@@ -53,6 +60,8 @@ async function givenEverything(world: CommandWorld): Promise<Ids> {
     web: await record("web"),
     override: await override("a.example."),
     other: await override("b.example."),
+    check: (await createHealthCheck(withScripts(world.context), testCaller(), { ...watched, name: "a" })).stored.body
+      .id,
   };
 }
 
@@ -74,6 +83,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "rename an override on to another": (context, _, { override }) =>
     updateOverride(context, caller, override, { name: "b.example." }),
   "delete an override": (context, _, { override }) => deleteOverride(context, caller, override),
+  "create a health check": (context) => createHealthCheck(withScripts(context), caller, { ...watched, name: "new" }),
+  "update a health check": (context, _, { check }) =>
+    updateHealthCheck(withScripts(context), caller, check, { comment: "x" }),
+  "rename a health check": (context, _, { check }) =>
+    updateHealthCheck(withScripts(context), caller, check, { name: "new" }),
+  "delete a health check": (context, _, { check }) => deleteHealthCheck(context, caller, check),
 };
 
 for (const [name, command] of Object.entries(COMMANDS)) {

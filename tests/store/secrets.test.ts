@@ -5,12 +5,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
 import { OperatorError } from "../../src/base/errors.ts";
-import type { TsigKeyBody, UserBody } from "../../src/model/objects.ts";
+import type { HealthCheckBody, TsigKeyBody, UserBody } from "../../src/model/objects.ts";
 import { openStore, type StoreOptions } from "../../src/store/open-store.ts";
 import { temporaryStore } from "../support/store.ts";
 import { recordBody, zoneBody } from "../support/store-objects.ts";
 
-const SECRETS = ["hash-of-a-password", "c2VjcmV0LW9mLXRzaWc=", "value-of-a-header"];
+const SECRETS = [
+  ...["hash-of-a-password", "c2VjcmV0LW9mLXRzaWc=", "value-of-a-header"],
+  ...["header-of-a-check", "secret-of-a-client", "key-of-a-client"],
+];
 
 const user: UserBody = {
   id: "usr_1",
@@ -29,6 +32,20 @@ const tsigKey: TsigKeyBody = {
 const record = recordBody("corp.", "a", {
   health_check_template: { protocol: "http", http_config: { headers: { "X-Key": "value-of-a-header" } } },
 });
+const healthCheck: HealthCheckBody = {
+  id: "chk_1",
+  name: "billing",
+  protocol: "https",
+  target: "app.example:443",
+  interval_seconds: 15,
+  timeout_seconds: 5,
+  failure_threshold: 3,
+  http_config: {
+    headers: { "X-Key": "header-of-a-check" },
+    oauth2: { token_url: "https://login.example/", client_id: "id", client_secret: "secret-of-a-client" },
+    mtls: { cert_pem: "public", key_pem: "key-of-a-client" },
+  },
+};
 
 type Place = Disposable & {
   readonly open: (options: Pick<StoreOptions, "secretKey" | "previousFileKey">) => ReturnType<typeof openStore>;
@@ -51,6 +68,7 @@ async function fill(place: Place, options: Pick<StoreOptions, "secretKey">): Pro
     tx.put("tsig-key", tsigKey);
     tx.put("zone", zoneBody("corp."));
     tx.put("record", record);
+    tx.put("healthcheck", healthCheck);
   });
 }
 
@@ -59,6 +77,7 @@ async function check(place: Place, options: Pick<StoreOptions, "secretKey" | "pr
   assert.deepEqual(store.get("user", ["alice"])?.body, user);
   assert.deepEqual(store.byId("tsig-key", "tsk_1")?.body, tsigKey);
   assert.deepEqual(store.list("record", { limit: 10 })[0]?.body, record);
+  assert.deepEqual(store.byId("healthcheck", "chk_1")?.body, healthCheck);
 }
 
 const fileKey = randomBytes(32);
