@@ -15,8 +15,6 @@ export type BoundedRequest = {
   readonly bytesMax: number;
   /** In place of the system's resolver. */
   readonly lookup?: LookupFunction;
-  /** PEM of the authorities to trust, in place of the platform's. */
-  readonly authorities?: readonly string[];
   readonly signal?: AbortSignal;
 };
 
@@ -27,7 +25,7 @@ export type BoundedResponse = { readonly status: number; readonly body: string }
  * where the answer is larger, and what the network or TLS say.
  */
 export function boundedRequest(wanted: BoundedRequest): Promise<BoundedResponse> {
-  const { method, url, headers, body, timeoutMs, bytesMax, lookup, authorities, signal } = wanted;
+  const { method, url, headers, body, timeoutMs, bytesMax, lookup, signal } = wanted;
   const send = url.protocol === "https:" ? requestTls : requestPlain;
   return new Promise((resolve, reject) => {
     const request = send(url, {
@@ -37,7 +35,6 @@ export function boundedRequest(wanted: BoundedRequest): Promise<BoundedResponse>
       // An agent of its own: the global one may have been told to use a proxy.
       agent: false,
       ...(lookup === undefined ? {} : { lookup }),
-      ...(authorities === undefined ? {} : { ca: [...authorities] }),
       ...(signal === undefined ? {} : { signal }),
       minVersion: "TLSv1.2",
     });
