@@ -50,7 +50,12 @@ export async function openControlPlane(
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);
-  const publisher = openStorePublisher({ store, writer: openImageWriter(options.shared), log });
+  const publisher = openStorePublisher({
+    store,
+    writer: openImageWriter(options.shared),
+    log,
+    region: config["node.region"],
+  });
   closing.use(publisher);
   registerStore(opened, publisher, metrics.registry);
   await publisher.start();

@@ -18,7 +18,7 @@ import {
 import type { ImageWriter } from "../image/writer-state.ts";
 import type { Soa } from "../model/objects.ts";
 import { soaRdata } from "../model/soa.ts";
-import { addRdata, type RRsetBuffer, type RRsetOwner, startRRset } from "./rrset-wire.ts";
+import { addRdata, fillRRset, type RRsetBuffer, type RRsetContent, type RRsetOwner, startRRset } from "./rrset-wire.ts";
 
 /** A writer and room to work in; ZoneTools are such tools too. */
 export type OverrideTools = {
@@ -28,8 +28,8 @@ export type OverrideTools = {
   readonly buffer: RRsetBuffer;
 };
 
-/** `rdatas` are uncompressed wire forms, one at least. */
-export type OverrideRRset = { readonly type: number; readonly ttl: number; readonly rdatas: readonly Uint8Array[] };
+/** It has one RR at least. */
+export type OverrideRRset = RRsetContent & { readonly type: number; readonly ttl: number };
 
 const ROOT = Uint8Array.of(0);
 
@@ -78,9 +78,9 @@ export function putOverride(
   const wanted = new Set<number>();
   const tooLarge: number[] = [];
   // What comes is put before what goes is taken: the name is there all the time.
-  for (const { type, ttl, rdatas } of rrsets) {
-    startRRset(buffer, type, ttl);
-    if (rdatas.some((rdata) => addRdata(buffer, rdata, rdata.length, whose) === "full")) {
+  for (const rrset of rrsets) {
+    const { type, ttl } = rrset;
+    if (!fillRRset(buffer, type, ttl, rrset, whose)) {
       tooLarge.push(type);
       continue;
     }

@@ -12,8 +12,10 @@ import {
   UNIT_WORDS,
 } from "../image/layout.ts";
 import { createNameKey, isAsterisk, type NameKey, readNameKey } from "../image/name-key.ts";
+import type { RRsetSelection, SelectionCandidate } from "../image/selection.ts";
 import type { ImageView } from "../image/view.ts";
 import type { RRsetTail } from "../image/writer.ts";
+import type { SelectionTable } from "./selection-table.ts";
 
 /** The most bytes of a tail. Where it is longer, the answer is put together when it is asked for. */
 export const TAIL_BYTES_MAX = 512;
@@ -28,6 +30,8 @@ export type RRsetBuffer = {
   readonly wire: Uint8Array;
   readonly pointers: Uint8Array;
   readonly tail: RRsetTail;
+  /** Of an RRset that is selected: names in its rdata are written out. */
+  selection: (RRsetSelection & { readonly candidates: SelectionCandidate[] }) | undefined;
   /** Whose RRset it is, where that is not told from outside. */
   readonly owner: NameKey;
   /** A name of rdata in hand. */
@@ -48,6 +52,7 @@ export function createRRsetBuffer(): RRsetBuffer {
     wire: new Uint8Array(MAX_RRSET_BYTES + 65_535 + 12),
     pointers: new Uint8Array((MAX_RRSET_POINTERS + 2) * POINTER.BYTES),
     tail: { bytes: new Uint8Array(TAIL_BYTES_MAX), length: -1, count: 0 },
+    selection: undefined,
     owner: createNameKey(),
     target: createNameKey(),
     byHash: new Map(),
@@ -62,11 +67,40 @@ export function startRRset(buffer: RRsetBuffer, type: number, ttl: number): void
   buffer.length = 0;
   buffer.pointerCount = 0;
   buffer.tail.length = -1;
+  buffer.selection = undefined;
   if (buffer.hashed > 0) buffer.byHash.clear();
   buffer.hashed = 0;
 }
 
-/** Fills the buffer from an RRset of the image, its tail aside. */
+/** What an RRset holds: the RRs as uncompressed rdata and, where it is selected, the table with a choice for each of them. */
+export type RRsetContent = { readonly rdatas: readonly Uint8Array[]; readonly table?: SelectionTable | undefined };
+
+/** Fills the buffer with a whole RRset, each RR once. False where it would not fit into a message. */
+export function fillRRset(
+  buffer: RRsetBuffer,
+  type: number,
+  ttl: number,
+  { rdatas, table }: RRsetContent,
+  owner: RRsetOwner,
+): boolean {
+  startRRset(buffer, type, ttl);
+  if (table === undefined) {
+    return rdatas.every((rdata) => addRdata(buffer, rdata, rdata.length, owner) !== "full");
+  }
+  const { method, flags, affinitySeconds, preferred } = table;
+  const candidates: SelectionCandidate[] = [];
+  buffer.selection = { method, flags, affinitySeconds, preferred, candidates };
+  for (const [index, rdata] of rdatas.entries()) {
+    const offset = buffer.length;
+    const outcome = addRdata(buffer, rdata, rdata.length, owner);
+    if (outcome === "full") return false;
+    const { health, region, weight, hash } = table.choices[index]!;
+    if (outcome === "added") candidates.push({ offset, length: buffer.length - offset, health, region, weight, hash });
+  }
+  return true;
+}
+
+/** Fills the buffer from a static RRset of the image, its tail aside. */
 export function loadRRset(buffer: RRsetBuffer, { words, bytes }: ImageView, rrset: number): void {
   const at = rrset * UNIT_WORDS;
   const typeWord = words[at + RRSET.TYPE]!;
@@ -136,9 +170,12 @@ function compressibleNames(type: number): readonly [before: number, names: numbe
   }
 }
 
+const WRITTEN_OUT = [0, 0] as const;
+
 function putRdata(buffer: RRsetBuffer, at: number, rdata: Uint8Array, rdataLength: number, owner: RRsetOwner): number {
   const { wire, target } = buffer;
-  const [before, names] = compressibleNames(buffer.type);
+  // Which of the RRs an answer has is not known here, nor at what place in it.
+  const [before, names] = buffer.selection === undefined ? compressibleNames(buffer.type) : WRITTEN_OUT;
   let from = 0;
   let to = at;
   while (from < before) wire[to++] = rdata[from++]!;

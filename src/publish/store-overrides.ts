@@ -6,15 +6,24 @@ import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { beginChange, discardZone, endChange, showOverrides, type ZoneHandle } from "../image/writer.ts";
 import type { NaturalKey, OverrideBody } from "../model/objects.ts";
-import { excludes, ownsName } from "../model/ownership.ts";
+import { excludes } from "../model/ownership.ts";
 import { typeNumber, valueRdata } from "../model/record-values.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
 import { beginOverrides, type OverrideRRset, type OverrideTools, putOverride } from "./override-image.ts";
-import { wireName } from "./store-zone.ts";
+import {
+  ALL_TYPES,
+  createSelectedNames,
+  forgetSelection,
+  prepareSelection,
+  type SelectedNames,
+  type Selecting,
+  typeBit,
+} from "./selecting.ts";
+import { answeredValues, wireName } from "./store-zone.ts";
 
 export type OverridePublisherOptions = {
   readonly store: Pick<Store, "list">;
-  readonly tools: OverrideTools;
+  readonly tools: OverrideTools & { readonly selecting: Selecting };
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -27,6 +36,8 @@ export type OverridePublisher = Disposable & {
   readonly start: () => Promise<void>;
   /** One transaction: small changes are in the image when this returns, large ones follow in slices. */
   readonly hear: (batch: ChangeBatch) => void;
+  /** The subnet mappings are others: values may be elsewhere. */
+  readonly republishMapped: () => void;
   readonly settled: () => Promise<void>;
   readonly isWaiting: () => boolean;
   /** They could not be published since they last changed, and answer as before. */
@@ -42,10 +53,14 @@ const NAME_OVERRIDES_MAX = 100;
 /** The clock may be set while a timer waits: what has expired is looked for again after this time. */
 export const RECHECK_MS = 60_000;
 
+/** What the gates call the overrides, which are no zone's. */
+const OVERRIDES = "";
+
 type State = {
   readonly options: OverridePublisherOptions;
   /** The incarnation in hand; undefined while no override is in effect. */
   image: ZoneHandle | undefined;
+  selected: SelectedNames;
   isShown: boolean;
   /** All names are being read from the store: those behind this key are not yet. */
   building: { after: NaturalKey | undefined } | undefined;
@@ -71,6 +86,7 @@ export function openOverridePublisher(options: OverridePublisherOptions): Overri
   const state: State = {
     options,
     image: undefined,
+    selected: createSelectedNames(),
     isShown: false,
     building: undefined,
     names: new Set(),
@@ -92,6 +108,10 @@ export function openOverridePublisher(options: OverridePublisherOptions): Overri
       return settled(state);
     },
     hear: (batch) => hear(state, batch),
+    republishMapped: () => {
+      const { mapped } = state.selected;
+      if (!state.isEnded && mapped.size > 0) publish(state, new Set(mapped.keys()));
+    },
     settled: () => settled(state),
     isWaiting: () => isWaiting(state),
     isFailed: () => state.isFailed,
@@ -138,6 +158,8 @@ function buildAnew(state: State): void {
   state.image = undefined;
   state.isShown = false;
   state.isFailed = false;
+  state.selected = createSelectedNames();
+  state.options.tools.selecting.gates.beginZone(OVERRIDES);
   state.names.clear();
   state.pending.clear();
   state.moments.clear();
@@ -178,6 +200,7 @@ function step(state: State): void {
   if (page.length > 0) return;
   state.building = undefined;
   show(state);
+  options.tools.selecting.gates.endZone(OVERRIDES);
 }
 
 /** What throws leaves the image as it answers, and in doubt: the next change or look builds all of it anew. */
@@ -222,9 +245,15 @@ function changeName(state: State, image: ZoneHandle, name: string): void {
   else state.moments.delete(name);
   noteNext(state, moments);
   const shown = withoutRivals(stored.filter(({ body }) => (expiryOf(body) ?? Number.POSITIVE_INFINITY) > nowMs));
-  for (const type of putOverride(tools, image, wireName(name), shown.map(rrsetOf))) {
+  const gated = shown.filter(({ health_check_template }) => health_check_template !== undefined);
+  forget(state, image, name, typeSet(gated));
+  const rrsets = shown.map((body) => rrsetOf(state, body));
+  const tooLarge = putOverride(tools, image, wireName(name), rrsets);
+  for (const type of tooLarge) {
     log("error", `the override of ${name} cannot be answered: it is too large for a DNS message`, { name, type });
   }
+  if (tooLarge.length > 0)
+    forget(state, image, name, typeSet(gated.filter((body) => !tooLarge.includes(typeNumber(body.type)))));
   if (shown.length > 0) state.names.add(name);
   else state.names.delete(name);
 }
@@ -242,11 +271,20 @@ function withoutRivals(stored: readonly Stored<"override">[]): readonly Override
   return kept;
 }
 
+function typeSet(bodies: readonly OverrideBody[]): number {
+  return bodies.reduce((set, { type }) => set | typeBit(type), 0);
+}
+
+/** Of the types of the name those of `gated` stay gated. */
+function forget({ options, selected }: State, image: ZoneHandle, name: string, gated: number): void {
+  forgetSelection(options.tools.selecting, selected, OVERRIDES, name, ALL_TYPES, gated, !image.active);
+}
+
 /** A TTL of 0 stays: there is no zone whose default it could mean. */
-function rrsetOf(body: OverrideBody): OverrideRRset {
-  // An answer has one CNAME, and one target of an ALIAS.
-  const values = ownsName(body.type) ? body.values.slice(0, 1) : body.values;
-  return { type: typeNumber(body.type), ttl: body.ttl, rdatas: values.map((value) => valueRdata(body, value).wire) };
+function rrsetOf({ options, selected }: State, body: OverrideBody): OverrideRRset {
+  const table = prepareSelection(options.tools.selecting, selected, OVERRIDES, body, body.lb_policy);
+  const rdatas = answeredValues(body, table).map((value) => valueRdata(body, value).wire);
+  return { type: typeNumber(body.type), ttl: body.ttl, rdatas, table };
 }
 
 /** Lets the incarnation answer, or none where no override is in effect: without any, answering costs nothing. */

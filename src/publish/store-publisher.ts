@@ -11,6 +11,9 @@ import { beginChange, collect, discardZone, endChange, zoneNames } from "../imag
 import type { ImageWriter } from "../image/writer-state.ts";
 import type { NaturalKey } from "../model/objects.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
+import { type Gates, NO_GATES } from "./gates.ts";
+import { openRegionMap, type RegionMap } from "./region-map.ts";
+import { type Names, typeBit } from "./selecting.ts";
 import { type OverridePublisher, openOverridePublisher } from "./store-overrides.ts";
 import {
   addStored,
@@ -21,8 +24,6 @@ import {
   publishName,
   publishSoa,
   showZone,
-  type TypeSet,
-  typeBit,
   wireName,
   type ZoneImage,
   type ZoneTools,
@@ -36,12 +37,16 @@ export type StorePublisherOptions = {
   readonly clock?: () => number;
   /** Milliseconds since 1970, by which overrides expire; default: the system's. */
   readonly now?: () => number;
+  /** Who gates values; default: nobody. It is called while records are published and must not throw. */
+  readonly gates?: Gates;
+  /** The region of this node; undefined or empty: none. */
+  readonly region?: string | undefined;
 };
 
 export type PublishStats = {
   /** Zones that wait to be published, or are being published in slices. The overrides count as one. */
   readonly waitingZones: number;
-  /** Zones that could not be published since they last changed. The overrides count as one. */
+  /** Zones that could not be published since they last changed. The overrides count as one, and so do the subnet mappings. */
   readonly failedZones: number;
   /** Changes of zones published, and the time from commit to image in all of them together. */
   readonly published: number;
@@ -56,6 +61,8 @@ export type StorePublisher = Disposable & {
   /** Resolves when nothing waits any more. */
   readonly settled: () => Promise<void>;
   readonly stats: () => PublishStats;
+  /** The region that a number in the image means; undefined where nothing published tells. */
+  readonly regionName: (region: number) => string | undefined;
 };
 
 /** The longest that publishing holds the thread at a stretch, but for a single store of the image. */
@@ -71,8 +78,6 @@ const REBUILT_SHARE = 8;
 const SEGMENTS_AT_ONCE = 4;
 const COLLECT_PAUSE_MS = 2;
 
-type Names = Map<string, TypeSet>;
-
 /** What is to be done for one zone. */
 type Work = {
   readonly zone: string;
@@ -87,6 +92,8 @@ type Work = {
 type State = {
   readonly options: StorePublisherOptions;
   readonly tools: ZoneTools;
+  readonly gates: Gates;
+  readonly regions: RegionMap;
   readonly overrides: OverridePublisher;
   readonly clock: () => number;
   readonly zones: Map<string, ZoneImage>;
@@ -95,6 +102,8 @@ type State = {
   readonly waiting: (() => void)[];
   next: NodeJS.Immediate | undefined;
   collecting: NodeJS.Timeout | undefined;
+  /** All of the store has been brought into the image: nothing in it is a predecessor's. */
+  isStarted: boolean;
   isEnded: boolean;
   published: number;
   publishedMs: number;
@@ -103,57 +112,85 @@ type State = {
 
 /** From now on changes of the store reach the image; `start` brings in what is there already. */
 export function openStorePublisher(options: StorePublisherOptions): StorePublisher {
-  const { store, writer, log } = options;
-  const onFault = (zone: string, name: string, detail: string) => {
-    log("error", `a record of ${zone} cannot be answered: ${detail}`, { zone, name });
+  const { store } = options;
+  const state = createState(options);
+  const { regions, overrides } = state;
+  const end = store.onChange((batch) => hear(state, batch));
+  return {
+    async start() {
+      await regions.start();
+      await overrides.start();
+      await start(state);
+      state.isStarted = !state.isEnded;
+      settle(state);
+    },
+    async settled() {
+      await regions.settled();
+      await Promise.all([settled(state), overrides.settled()]);
+    },
+    stats: () => ({
+      waitingZones: state.queue.size + (overrides.isWaiting() ? 1 : 0),
+      failedZones: state.failed.size + (overrides.isFailed() ? 1 : 0) + (regions.isFailed() ? 1 : 0),
+      published: state.published,
+      publishedMs: state.publishedMs,
+      slowestMs: state.slowestMs,
+    }),
+    regionName: regions.nameOf,
+    [Symbol.dispose]: () => {
+      end();
+      regions[Symbol.dispose]();
+      overrides[Symbol.dispose]();
+      state.isEnded = true;
+      clearImmediate(state.next);
+      clearTimeout(state.collecting);
+    },
   };
-  const tools = createZoneTools(writer, onFault);
+}
+
+function createState(options: StorePublisherOptions): State {
+  const { store, writer, log, gates = NO_GATES, region } = options;
+  const clock = options.clock ?? (() => performance.now());
+  const regions = openRegionMap({ store, writer, log, clock, region, onChanged: () => republishMapped(state) });
+  const onFault = (zone: string, name: string, detail: string) => {
+    log("error", `a record of ${zone} is not answered as it is stored: ${detail}`, { zone, name });
+  };
+  const tools = createZoneTools(writer, onFault, { gates, regions });
   const state: State = {
     options,
     tools,
+    gates,
+    regions,
     overrides: openOverridePublisher({
       store,
       tools,
       log,
       now: options.now ?? Date.now,
-      onChanged: () => collectSome(state),
+      onChanged: () => {
+        collectSome(state);
+        settle(state);
+      },
     }),
-    clock: options.clock ?? (() => performance.now()),
+    clock,
     zones: new Map(),
     queue: new Map(),
     failed: new Set(),
     waiting: [],
     next: undefined,
     collecting: undefined,
+    isStarted: false,
     isEnded: false,
     published: 0,
     publishedMs: 0,
     slowestMs: 0,
   };
-  const end = store.onChange((batch) => hear(state, batch));
-  return {
-    async start() {
-      await state.overrides.start();
-      await start(state);
-    },
-    async settled() {
-      await Promise.all([settled(state), state.overrides.settled()]);
-    },
-    stats: () => ({
-      waitingZones: state.queue.size + (state.overrides.isWaiting() ? 1 : 0),
-      failedZones: state.failed.size + (state.overrides.isFailed() ? 1 : 0),
-      published: state.published,
-      publishedMs: state.publishedMs,
-      slowestMs: state.slowestMs,
-    }),
-    [Symbol.dispose]: () => {
-      end();
-      state.overrides[Symbol.dispose]();
-      state.isEnded = true;
-      clearImmediate(state.next);
-      clearTimeout(state.collecting);
-    },
-  };
+  return state;
+}
+
+/** Lets go of what records were gated by: where anything waits or failed, the image may name it still. */
+function settle({ isStarted, isEnded, queue, failed, overrides, gates }: State): void {
+  if (!isStarted || isEnded || queue.size > 0 || failed.size > 0) return;
+  if (overrides.isWaiting() || overrides.isFailed()) return;
+  gates.settle();
 }
 
 const ZONES_PAGE = 1000;
@@ -187,9 +224,33 @@ function workFor(state: State, zone: string): Work {
 /** One transaction: small work is done at once, the rest waits its turn. */
 function hear(state: State, batch: ChangeBatch): void {
   if (state.isEnded) return;
+  // What is published from here on is so by the mappings as they are now.
+  state.regions.hear(batch);
   state.overrides.hear(batch);
+  takeUp(state, sortByZone(state, batch).values());
+}
+
+/** Records whose values are where the mappings say are published anew. */
+function republishMapped(state: State): void {
+  if (state.isEnded) return;
+  state.overrides.republishMapped();
+  const works: Work[] = [];
+  for (const { name, selected } of state.zones.values()) {
+    if (selected.mapped.size > 0) works.push({ ...workFor(state, name), names: new Map(selected.mapped) });
+  }
+  for (const { building, names } of state.queue.values()) {
+    for (const [name, types] of building?.image.selected.mapped ?? []) addTypes(names, name, types);
+  }
+  takeUp(state, works);
+}
+
+function addTypes(names: Names, name: string, types: number): void {
+  names.set(name, (names.get(name) ?? 0) | types);
+}
+
+function takeUp(state: State, works: Iterable<Work>): void {
   let left = NAMES_AT_ONCE;
-  for (const work of sortByZone(state, batch).values()) {
+  for (const work of works) {
     const waiting = state.queue.get(work.zone);
     const names = waiting === undefined ? namesToPublish(state, work) : work.names.size;
     const isAtOnce = names <= left;
@@ -199,6 +260,7 @@ function hear(state: State, batch: ChangeBatch): void {
     else enqueue(state, work);
   }
   collectSome(state);
+  settle(state);
 }
 
 function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
@@ -218,7 +280,7 @@ function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
     if (body === undefined || !("type" in body)) continue;
     const { names } = workOf(zone);
     // A zone of which nothing answers yet is read from the beginning.
-    if (state.zones.has(zone) || state.queue.has(zone)) names.set(name, (names.get(name) ?? 0) | typeBit(body.type));
+    if (state.zones.has(zone) || state.queue.has(zone)) addTypes(names, name, typeBit(body.type));
   }
   for (const zone of batch.zones) workOf(zone);
   return works;
@@ -227,9 +289,7 @@ function sortByZone(state: State, batch: ChangeBatch): Map<string, Work> {
 /** More to do for a zone that waits. What answers now is brought up to date at once where that is little. */
 function join(state: State, waiting: Work, work: Work, isAtOnce: boolean): void {
   waiting.isPlanned = false;
-  for (const [name, types] of work.names) {
-    waiting.names.set(name, (waiting.names.get(name) ?? 0) | types);
-  }
+  for (const [name, types] of work.names) addTypes(waiting.names, name, types);
   const stored = activeZone(state, work.zone);
   const image = state.zones.get(work.zone);
   const isLive = stored !== undefined && image !== undefined && !needsBuilding(image, stored);
@@ -242,9 +302,11 @@ function activeZone({ options: { store } }: State, zone: string): Stored<"zone">
   return stored !== undefined && store.stateOf(zone) === "active" ? stored : undefined;
 }
 
-/** Another life of the zone, or another TTL of all records that inherit it. */
+/** Another life of the zone, or another TTL or policy of all records that inherit it. */
 function needsBuilding(image: ZoneImage, { born, body }: Stored<"zone">): boolean {
-  return image.born !== born || image.body.default_ttl !== body.default_ttl;
+  if (image.born !== born || image.body.default_ttl !== body.default_ttl) return true;
+  const [before, after] = [image.body.lb_policy, body.lb_policy];
+  return before !== after && JSON.stringify(before) !== JSON.stringify(after);
 }
 
 /** How much the work is: names that changed, or all records of a zone that has to be built. */
@@ -282,6 +344,7 @@ function drain(state: State): void {
     }
   } while (state.clock() < until);
   collectSome(state);
+  settle(state);
   if (state.queue.size === 0) for (const resolve of state.waiting.splice(0)) resolve();
 }
 
@@ -342,6 +405,7 @@ function plan(state: State, work: Work, stored: Stored<"zone"> | undefined): voi
     // Also where nothing is known of it: what could not be published answers as it did.
     hideZone(tools, wireName(work.zone));
     zones.delete(work.zone);
+    state.gates.ungateZone(work.zone);
     state.failed.delete(work.zone);
     return;
   }
@@ -352,6 +416,8 @@ function plan(state: State, work: Work, stored: Stored<"zone"> | undefined): voi
   // Everything is read from the beginning: what has changed so far comes along.
   work.names.clear();
   const serial = options.store.serialOf(work.zone) ?? 0;
+  // Where a build is given up, what it has gated stays until the next one, which begins the list anew.
+  state.gates.beginZone(work.zone);
   work.building = { image: buildZone(tools, stored, serial), cursor: undefined, isRead: false };
 }
 
@@ -378,6 +444,7 @@ function build(state: State, work: Work, stored: Stored<"zone">): boolean {
   publishSoa(publisher, image, options.store, stored.body, options.store.serialOf(work.zone) ?? 0);
   showZone(tools, image);
   zones.set(work.zone, image);
+  state.gates.endZone(work.zone);
   return true;
 }
 

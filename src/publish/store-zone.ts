@@ -17,29 +17,46 @@ import {
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import { RECORD_TYPES, type RecordType, type ZoneBody } from "../model/objects.ts";
+import { policyOf } from "../model/lb-policy.ts";
+import { RECORD_TYPES, type RecordType, type RecordValue, type ZoneBody } from "../model/objects.ts";
 import { ownsName } from "../model/ownership.ts";
 import { typeNumber, valueRdata } from "../model/record-values.ts";
 import { soaRdata } from "../model/soa.ts";
 import type { AnsweringRecord, Stamp, Stored, StoreReader } from "../store/store.ts";
 import { createRRsetBuffer, type RRsetBuffer } from "./rrset-wire.ts";
+import {
+  createSelectedNames,
+  forgetSelection,
+  prepareSelection,
+  SELECTS_NOTHING,
+  type SelectedNames,
+  type Selecting,
+  type TypeSet,
+  typeBit,
+} from "./selecting.ts";
+import type { SelectionTable } from "./selection-table.ts";
 import { changeRRset, type ZonePublisher } from "./zone-publisher.ts";
 
 /** What all zones of a publisher share: the writer and room to work in. */
 export type ZoneTools = {
   readonly writer: ImageWriter;
+  readonly selecting: Selecting;
   readonly apex: NameKey;
   readonly owner: NameKey;
   readonly buffer: RRsetBuffer;
   /** An owner's wire form, and behind it what former ones left. */
   readonly ownerWire: Uint8Array;
-  /** Hears of records that the image cannot hold. The rules of the model leave none. */
+  /** Hears of records that the image does not hold as they are stored. The rules of the model leave none. */
   readonly onFault: (zone: string, name: string, detail: string) => void;
 };
 
-export function createZoneTools(writer: ImageWriter, onFault: ZoneTools["onFault"]): ZoneTools {
+export function createZoneTools(
+  writer: ImageWriter,
+  onFault: ZoneTools["onFault"],
+  selecting: Selecting = SELECTS_NOTHING,
+): ZoneTools {
   const [apex, owner, buffer] = [createNameKey(), createNameKey(), createRRsetBuffer()];
-  return { writer, apex, owner, buffer, ownerWire: new Uint8Array(NAME_ROOM_BYTES), onFault };
+  return { writer, selecting, apex, owner, buffer, ownerWire: new Uint8Array(NAME_ROOM_BYTES), onFault };
 }
 
 /** One incarnation of a zone, answering or in the making. */
@@ -49,17 +66,11 @@ export type ZoneImage = {
   readonly handle: ZoneHandle;
   /** Of the zone in the store: another life of it is another zone. */
   readonly born: Stamp;
+  readonly selected: SelectedNames;
   /** What the SOA was made of. */
   body: ZoneBody;
   serial: number;
 };
-
-/** Types of one name, a bit each: large transactions touch many names. */
-export type TypeSet = number;
-
-export function typeBit(type: RecordType): TypeSet {
-  return 1 << RECORD_TYPES.indexOf(type);
-}
 
 /** How many records of one name are read: there are fewer types. */
 const NAME_RECORDS_MAX = 100;
@@ -69,7 +80,8 @@ export function buildZone(tools: ZoneTools, stored: Stored<"zone">, serial: numb
   const { body, born } = stored;
   const wire = wireName(body.name);
   readKey(tools, tools.apex, wire);
-  const image: ZoneImage = { name: body.name, wire, handle: createZone(tools.writer, tools.apex), born, body, serial };
+  const handle = createZone(tools.writer, tools.apex);
+  const image: ZoneImage = { name: body.name, wire, handle, born, selected: createSelectedNames(), body, serial };
   putSoa(publisherOf(tools, image), body, serial, false);
   return image;
 }
@@ -92,6 +104,7 @@ export function addStored(tools: ZoneTools, publisher: ZonePublisher, image: Zon
   const owner = record.name === "@" ? image.wire : ownerWire;
   // Throws where it is no name, with the reason.
   if (owner === ownerWire && putName(record.name, image.wire, ownerWire) < 0) wireName(record.name, image.wire);
+  if (record.fault !== undefined) tools.onFault(image.name, record.name, record.fault);
   if (record.values.length > 0) putRecord(tools, publisher, image, owner, record);
   else if (record.name !== "@") {
     readKey(tools, tools.owner, owner);
@@ -127,6 +140,16 @@ export function publishName(
   // A type that goes before another comes must not take the name with it; one without values keeps it for good.
   const isHeld = name !== "@" && (stays || (gone.length > 0 && records.length > 0));
   if (isHeld) keepName(writer, zone, tools.owner, true);
+  const goneTypes = RECORD_TYPES.filter((type) => gone.includes(typeNumber(type)));
+  forgetSelection(
+    tools.selecting,
+    image.selected,
+    image.name,
+    name,
+    changed | typeSet(goneTypes),
+    typeSet(records.filter(({ health_check_template }) => health_check_template !== undefined).map(typeOf)),
+    !zone.active,
+  );
   for (const type of gone) change(tools, publisher, image, owner, type, 0, []);
   if (name === "@" && (changed & typeBit("NS")) !== 0 && !wanted.has(RRTYPE.NS)) {
     change(tools, publisher, image, owner, RRTYPE.NS, 0, []);
@@ -138,6 +161,14 @@ export function publishName(
   }
   readKey(tools, tools.owner, owner);
   if (!stays && (isHeld || wasHeld)) keepName(writer, zone, tools.owner, false);
+}
+
+function typeOf({ type }: { readonly type: RecordType }): RecordType {
+  return type;
+}
+
+function typeSet(types: readonly RecordType[]): TypeSet {
+  return types.reduce((set, type) => set | typeBit(type), 0);
 }
 
 /** The SOA, and the NS that stands in where an apex has none. */
@@ -152,11 +183,25 @@ function putRecord(
   owner: Uint8Array,
   record: AnsweringRecord,
 ): void {
-  // An answer has one CNAME, and one target of an ALIAS, whatever the method.
-  const values = ownsName(record.type) ? record.values.slice(0, 1) : record.values;
-  const rdatas = values.map((value) => valueRdata(record, value).wire);
+  const { selecting } = tools;
+  const { name, type } = record;
+  const table = prepareSelection(selecting, image.selected, image.name, record, policyOf(record, image.body));
+  const rdatas = answeredValues(record, table).map((value) => valueRdata(record, value).wire);
   const ttl = record.ttl === 0 ? image.body.default_ttl : record.ttl;
-  change(tools, publisher, image, owner, typeNumber(record.type), ttl, rdatas);
+  const isDone = change(tools, publisher, image, owner, typeNumber(type), ttl, rdatas, table);
+  if (isDone) return;
+  // What stood there may name slots that are no longer its own.
+  change(tools, publisher, image, owner, typeNumber(type), 0, []);
+  forgetSelection(selecting, image.selected, image.name, name, typeBit(type), 0, !image.handle.active);
+}
+
+/** The values whose RRs the image has, in their order. An answer has one CNAME, and one target of an ALIAS, whatever the method. */
+export function answeredValues(
+  { type, values }: Pick<AnsweringRecord, "type" | "values">,
+  table: SelectionTable | undefined,
+): readonly RecordValue[] {
+  if (table !== undefined) return table.choices.map(({ index }) => values[index]!);
+  return ownsName(type) ? values.slice(0, 1) : values;
 }
 
 function change(
@@ -167,9 +212,11 @@ function change(
   type: number,
   ttl: number,
   rdatas: readonly Uint8Array[],
-): void {
-  const fault = changeRRset(publisher, owner, type, ttl, rdatas);
+  table?: SelectionTable,
+): boolean {
+  const fault = changeRRset(publisher, owner, type, ttl, rdatas, table);
   if (fault !== undefined) tools.onFault(image.name, `${nameToText(owner)} ${type}`, fault);
+  return fault === undefined;
 }
 
 /** Brings the SOA to the zone's fields and serial, and with it the NS that it stands in for. */

@@ -1,10 +1,11 @@
 /**
  * Puts RRsets into a zone and keeps their tails true. The tail of an MX, SRV or NS RRset is the additional section of its
  * answer: the addresses, in the same zone, of the names that it points to. It depends on nothing but the A and AAAA RRsets
- * of those names, because one of them that has none leaves the RRset without a tail: what is answered then is looked up.
+ * of those names, because one of them that has none, or one that is selected, leaves the RRset without a tail: what is
+ * answered then is looked up. A selected RRset has none itself: its answers differ.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { mixHash, NODE, POINTER, RRSET, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { mixHash, NODE, POINTER, RRSET, SELECTED_FLAG, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
 import { type NameKey, readNameKey, readTargetKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import {
@@ -46,7 +47,9 @@ export function placeRRset(hand: ZoneInHand, owner: NameKey, node: number, cut: 
   const { type } = buffer;
   if (isPointing(type)) {
     forget(zone.pointing, pointingKey(node, type));
-    if (!note(hand, owner, pointingKey(node, type)) || !makeTail(hand, owner)) buffer.tail.length = -1;
+    const hasTail =
+      buffer.selection === undefined && note(hand, owner, pointingKey(node, type)) && makeTail(hand, owner);
+    if (!hasTail) buffer.tail.length = -1;
   }
   changeWithTails(hand, owner, type, () => putRRset(writer, zone, node, buffer, cut));
 }
@@ -162,9 +165,13 @@ function makeTail(hand: ZoneInHand, owner: NameKey): boolean {
   return true;
 }
 
-/** Appends an RRset of addresses to the tail, owned by the name that the message has at `ownerAt`. */
+/**
+ * Appends an RRset of addresses to the tail, owned by the name that the message has at `ownerAt`. False where it is not the
+ * same in every answer, or where the tail becomes too long.
+ */
 function addAddresses({ view }: ImageWriter, { tail }: RRsetBuffer, rrset: number, ownerAt: number): boolean {
   if (rrset === 0) return true;
+  if ((view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & SELECTED_FLAG) !== 0) return false;
   const size = view.words[rrset * UNIT_WORDS + RRSET.SIZE]!;
   const end = tail.length + (size >>> 16);
   if (end > TAIL_BYTES_MAX) return false;

@@ -18,8 +18,17 @@ import {
   type ZoneHandle,
 } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
-import { addRdata, createRRsetBuffer, loadRRset, type RRsetBuffer, type RRsetOwner, startRRset } from "./rrset-wire.ts";
+import {
+  addRdata,
+  createRRsetBuffer,
+  fillRRset,
+  loadRRset,
+  type RRsetBuffer,
+  type RRsetOwner,
+  startRRset,
+} from "./rrset-wire.ts";
 import { nodeConflict } from "./rules.ts";
+import type { SelectionTable } from "./selection-table.ts";
 import { placeRRset, takeRRset } from "./tail.ts";
 
 export type Problem = { readonly line: number; readonly column: number; readonly detail: string };
@@ -219,7 +228,8 @@ function readSoa(
 
 /**
  * Changes one RRset of a zone, active or not, and nothing else: `rdatas` are uncompressed wire forms, none of them takes
- * the RRset away. Returns what speaks against it, undefined where it is done.
+ * the RRset away; `table`, where it is selected, has a choice for each. Returns what speaks against it, undefined where it is
+ * done.
  */
 export function changeRRset(
   publisher: ZonePublisher,
@@ -227,6 +237,7 @@ export function changeRRset(
   type: number,
   ttl: number,
   rdatas: readonly Uint8Array[],
+  table?: SelectionTable,
 ): string | undefined {
   const { writer, zone, buffer } = publisher;
   const key = publisher.owner;
@@ -239,12 +250,11 @@ export function changeRRset(
     if (isApex && type === RRTYPE.NS) completeApex(publisher, []);
     return undefined;
   }
-  startRRset(buffer, type, ttl);
-  for (const rdata of rdatas) {
-    if (addRdata(buffer, rdata, rdata.length, publisher) === "full") return "the RRset is too large for a DNS message";
-  }
+  if (!fillRRset(buffer, type, ttl, { rdatas, table }, publisher)) return "the RRset is too large for a DNS message";
   const node = nodeOf(writer, zone, key);
-  const conflict = nodeConflict(writer, node, type, buffer.count, isApex);
+  // Of several that are selected an answer has one.
+  const count = buffer.selection === undefined ? buffer.count : 1;
+  const conflict = nodeConflict(writer, node, type, count, isApex);
   if (conflict !== undefined) return conflict;
   placeRRset(publisher, key, node === 0 ? addNode(writer, zone, key) : node, cut);
   if (isApex && type === RRTYPE.NS) zone.nsIsFromSoa = false;

@@ -70,7 +70,7 @@ export function makeReader({ database, seal, counts, zoneRow }: ReaderParts): St
       const row = zoneRow(zone);
       return row.alive ? (row.activation?.state ?? "pending") : undefined;
     },
-    answering: (zone, options) => readAnswering(database, zoneRow, zone, options),
+    answering: (zone, options) => readAnswering(database, zoneRow, seal, zone, options),
   };
 }
 const ALIASES_READ = 100;

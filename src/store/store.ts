@@ -52,11 +52,24 @@ export type StoreReader = {
   answering(zone: string, options: { readonly limit: number; readonly cursor?: Uint8Array }): AnsweringPage;
 };
 
-/** What the answer of a record is made of. */
+/** What the answer of a record is made of. Its health check has its secrets. */
 export type AnsweringRecord = Pick<
   RecordBody,
-  "name" | "type" | "ttl" | "values" | "priority" | "weight" | "port" | "tag"
->;
+  | "id"
+  | "name"
+  | "type"
+  | "ttl"
+  | "values"
+  | "priority"
+  | "weight"
+  | "port"
+  | "tag"
+  | "lb_policy"
+  | "health_check_template"
+> & {
+  /** What of it cannot be read. The rest of it answers. */
+  readonly fault?: string;
+};
 /** May hold fewer records than asked for. Without a cursor it is the last. */
 export type AnsweringPage = {
   readonly records: readonly AnsweringRecord[];
