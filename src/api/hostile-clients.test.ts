@@ -26,8 +26,9 @@ function open(api: TestApi): Promise<TLSSocket> {
 const closed = (socket: { readonly closed: boolean }) => () => socket.closed;
 
 test("slow heads and silent connections are ended", async () => {
-  await using api = await startApi(() => [], { bounds: { headersMs: 200, idleMs: 400 } });
+  await using api = await startApi(() => [], { bounds: { headersMs: 1_000, idleMs: 3_000 } });
   const slow = await open(api);
+  slow.write("GET /api/v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ");
   const silent = await open(api);
   let answer = "";
   slow.on("data", (chunk) => {
@@ -36,7 +37,6 @@ test("slow heads and silent connections are ended", async () => {
   slow.on("error", () => {});
   silent.on("error", () => {});
   silent.resume();
-  slow.write("GET /api/v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ");
   await waitFor("the slow head ends", 5_000, closed(slow));
   await waitFor("the silent connection ends", 5_000, closed(silent));
   assert.match(answer, /^HTTP\/1\.1 408 [\s\S]*"code":"invalid_request"/);
@@ -54,7 +54,7 @@ test("a body that stops arriving ends with its connection, and its memory is giv
   });
   const logged: string[] = [];
   await using api = await startApi(() => [row], {
-    bounds: { headersMs: 200, idleMs: 300, requestMs: 400 },
+    bounds: { headersMs: 1_000, idleMs: 1_500, requestMs: 2_000 },
     log: (level, message) => void logged.push(`${level} ${message}`),
   });
   const socket = await open(api);

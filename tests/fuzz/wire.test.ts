@@ -16,7 +16,7 @@ const TCP_PACKETS = 5_000;
 const TCP_STREAMS = 200;
 /** Packets under way at once. */
 const WINDOW = 16;
-const TIMEOUT_MS = 3_000;
+const TIMEOUT_MS = 20_000;
 
 const names = [...new Set(inquiries().map(({ name }) => name))].filter((_, index) => index % 11 === 0);
 const corpus = packetCorpus(names);
@@ -76,7 +76,7 @@ async function stillAnswers(t: TestContext, port: number): Promise<void> {
   assert.equal((await udp.ask(soa, TIMEOUT_MS))?.readUInt16BE(6), 1, "answers over UDP");
 }
 
-test("a node survives mutated packets and broken streams on its sockets", { timeout: 120_000 }, async (t) => {
+test("a node survives mutated packets and broken streams on its sockets", { timeout: 600_000 }, async (t) => {
   await using server = await startSignpost({ zones: ZONES });
   const udp = await openUdpClient(server);
   t.after(() => udp.close());

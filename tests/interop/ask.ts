@@ -6,16 +6,15 @@ import { type Inquiry, inquiryText } from "./zone-questions.ts";
 
 /** Questions under way at once; few enough for the receive buffer of any server. */
 const WINDOW = 32;
-const TIMEOUT_MS = 1_000;
-/** Silence is asked about again, so that a datagram lost on a busy machine is not taken for it. */
-const ATTEMPTS = 2;
+/** Silence is asked about again, and longer, so that what a busy machine loses or delays is not taken for it. */
+const TIMEOUTS_MS = [1_000, 5_000];
 
 async function askOne(client: DnsClient, message: Uint8Array): Promise<Buffer | undefined> {
-  for (let attempt = 1; attempt < ATTEMPTS; attempt += 1) {
-    const response = await client.ask(message, TIMEOUT_MS);
+  for (const timeoutMs of TIMEOUTS_MS) {
+    const response = await client.ask(message, timeoutMs);
     if (response !== undefined) return response;
   }
-  return await client.ask(message, TIMEOUT_MS);
+  return undefined;
 }
 
 /** Asks one server everything and gives the aspects of its responses in the order of the questions. */

@@ -61,7 +61,7 @@ test("docs/differences.md gives the reason of every known difference", () => {
 });
 
 test("answers keep our rules, and are those of NSD, Knot and BIND but for the known differences", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async (t) => {
   const ours = await ask(signpost);
   checkExpectations(ours);

@@ -29,7 +29,7 @@ async function run(
     input,
     env,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 120_000,
   });
   return { code: status, stdout, stderr };
 }

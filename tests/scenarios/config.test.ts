@@ -18,7 +18,7 @@ function run(words: readonly string[], env: Readonly<Record<string, string>> = {
   return spawnSync(process.execPath, [MAIN, ...words], {
     env: { ...ENVIRONMENT, ...env },
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 120_000,
   });
 }
 

@@ -48,12 +48,15 @@ type Fault = {
   readonly file: string;
   /** One of these; which of them a loaded machine decides. */
   readonly says: readonly string[];
+  /** When a thread without a sign of life is ended; default: later than any death here. */
+  readonly lifelessMs?: number;
 };
 
 /** Plants a fault while the API writes: DNS answers on, and the replacement has all that was acknowledged. */
-async function dieUnderWrites({ name, file, says }: Fault): Promise<void> {
+async function dieUnderWrites({ name, file, says, lifelessMs }: Fault): Promise<void> {
   const fault = join(directory, name.replaceAll(" ", "-"));
-  await using node = await startNode({ main: FAULTY_MAIN, env: { FAULT_FILE: fault } });
+  const env = { FAULT_FILE: fault, ...(lifelessMs === undefined ? {} : { FAULT_LIFELESS_MS: String(lifelessMs) }) };
+  await using node = await startNode({ main: FAULTY_MAIN, env });
   const [endpoint] = node.dns;
   assert.ok(endpoint);
   await using client = await signIn(node.api);
@@ -110,6 +113,7 @@ const FAULTS: readonly Fault[] = [
     name: "that never comes back is ended and replaced",
     file: "for ever",
     says: ["thread control gives no sign of life and is ended"],
+    lifelessMs: 8_000,
   },
 ];
 

@@ -5,8 +5,8 @@ import { runToEnd } from "../support/process.ts";
 export async function dig({ address, port }: Required<Endpoint>, ...words: string[]): Promise<string> {
   const output = await runToEnd(
     "dig",
-    [`@${address}`, "-p", String(port), "+tries=1", "+time=2", "+short", ...words],
-    10_000,
+    [`@${address}`, "-p", String(port), "+tries=1", "+time=20", "+short", ...words],
+    60_000,
   );
   return output.trim();
 }

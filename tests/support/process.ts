@@ -100,7 +100,7 @@ export async function startChild(
     status: () => status,
     cpu: () => treeCpuTime(pid),
     residentBytes: () => treeResidentBytes(pid),
-    stop: (timeoutMs = 10_000) => stopChild(name, child, exited, timeoutMs),
+    stop: (timeoutMs = 60_000) => stopChild(name, child, exited, timeoutMs),
   };
 }
 

@@ -58,7 +58,7 @@ export function findProgram(command: string): string | undefined {
 
 /** Whether the server answers the SOA of a zone with authority, over UDP. */
 async function answersSoa(port: number, zone: string): Promise<boolean> {
-  const response = await exchangeUdp({ port }, encodeQuery({ name: zone, type: 6 }), 100);
+  const response = await exchangeUdp({ port }, encodeQuery({ name: zone, type: 6 }), 1_000);
   return response !== undefined && (response.readUInt16BE(2) & 0x840f) === 0x8400 && response.readUInt16BE(6) > 0;
 }
 
@@ -79,7 +79,7 @@ async function untilReady(
     for (const zone of zones) await check(`UDP for ${zone.name}`, () => answersSoa(port, zone.name));
     const readyAt = performance.now();
     const query = encodeQuery({ name: zones[0]?.name ?? ".", type: 6 });
-    await check("TCP", async () => (await exchangeTcp({ port }, query, 500)) !== undefined);
+    await check("TCP", async () => (await exchangeTcp({ port }, query, 5_000)) !== undefined);
     return readyAt;
   } catch (error) {
     throw new Error(`${String(error)}\n${child.output()}`);
