@@ -1,5 +1,8 @@
-/** What the control thread and the health thread tell each other, over one port. */
-import type { ProbeFigures, ProbePolicy, ProbeSpec, ProbeStatus, Transition } from "./probe.ts";
+/**
+ * What the control thread and the health thread tell each other, over one port, in order: whoever is told figures that it
+ * asked for after "complete" knows that the shared health words have what was known from before of all probes it named.
+ */
+import type { ProbeFigures, ProbePolicy, ProbeSpec, ProbeState, ProbeStatus, Transition } from "./probe.ts";
 
 export type ToHealth =
   /** A control thread begins: what it names up to "complete" is all that there is to probe. */
@@ -15,10 +18,17 @@ export type ToHealth =
 export type FromHealth =
   /** Sent by every health thread that begins, the first and each replacement: it knows no probe yet. */
   | { readonly kind: "ready" }
+  /**
+   * Of probes named in a "probes" message, those whose state is known from before: from the time before a restart, or because
+   * they went on while control was replaced. No verdict is new here, so nothing has happened.
+   */
+  | { readonly kind: "known"; readonly states: readonly KnownState[] }
   | { readonly kind: "transitions"; readonly transitions: readonly Transition[] }
   /** In the order of the keys asked for; those that are not known are left out. */
   | { readonly kind: "told"; readonly id: number; readonly statuses: readonly ProbeStatus[] }
   | { readonly kind: "told-figures"; readonly id: number; readonly figures: ProbeFigures };
+
+export type KnownState = { readonly key: string; readonly state: ProbeState; readonly sinceMs: number };
 
 export const STATUSES_ASKED_MAX = 500;
 

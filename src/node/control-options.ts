@@ -1,6 +1,7 @@
 /** What the parts of the control thread are opened with. */
 import type { ProbeAnswer, ProbePath } from "../api/server.ts";
 import type { Log } from "../base/log.ts";
+import type { FromHealth, HealthPort, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import type { Address } from "../listen/address.ts";
 import type { ZoneArgument } from "./arguments.ts";
@@ -20,6 +21,8 @@ export type ControlPlaneOptions = {
   readonly version: string;
   readonly metrics: NodeMetrics;
   readonly probe: (path: ProbePath) => Promise<ProbeAnswer>;
+  /** The health thread, whichever runs: a replacement says "ready". */
+  readonly health: HealthPort<ToHealth, FromHealth>;
   readonly log: Log;
   /** Called with the admin's password where this was the first start and the node has drawn one. */
   readonly onAdminPassword: (password: string) => void;

@@ -13,12 +13,13 @@ import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import { apiAddress, type ControlPlane, openControlPlane, ZoneFilesRefused } from "./control-plane.ts";
+import { createHealthLink, type HealthLink } from "./health-link.ts";
 import type { NodeKeys } from "./keys.ts";
-import { LIFE_SIGN_MS, SERVED_ZONES_NAMED } from "./limits.ts";
+import { SERVED_ZONES_NAMED } from "./limits.ts";
 import { type Component, createManagementServer, createProbe } from "./management.ts";
 import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
-import { giveLifeSign, type NodeStatus } from "./status.ts";
+import { giveLifeSigns, type NodeStatus } from "./status.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
 /** `workerData` of the control thread. */
@@ -35,6 +36,8 @@ export type ControlData = {
   readonly version: string;
   /** The node starts: a fault ends it. */
   readonly isFirst: boolean;
+  /** To the health thread; transferred. */
+  readonly healthPort: MessagePort;
 };
 
 /** What is served at the start: how many zones, and the first of them. */
@@ -55,6 +58,8 @@ export type ControlMessage =
 
 export type ControlCommand =
   | { readonly kind: "reload" }
+  /** The health thread was replaced. */
+  | { readonly kind: "health-port"; readonly port: MessagePort }
   /** Take no new request; those under way may end. */
   | { readonly kind: "drain" }
   | { readonly kind: "stop" };
@@ -68,7 +73,8 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   const probe = createProbe(data.status, metrics, () => componentsOf(plane));
   const server = createManagementServer(probe);
   const closing = new AsyncDisposableStack();
-  closing.use(giveLifeSigns(data.status));
+  closing.use(giveLifeSigns(data.status, "control"));
+  const health = closing.use(createHealthLink(data.healthPort));
   closing.defer(() => {
     server.close();
     server.closeAllConnections();
@@ -80,6 +86,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
         ...data,
         metrics,
         probe,
+        health,
         log,
         onAdminPassword: (password) => say({ kind: "admin-password", password }),
         onPublished: () => say({ kind: "published" }),
@@ -94,7 +101,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
     if (!data.isFirst || refusal === undefined) throw error;
     return say(refusal);
   }
-  serveCommands(port, plane, closing, log);
+  serveCommands({ port, plane, health, closing, log });
   guardThread(closing, log);
 }
 
@@ -111,18 +118,22 @@ function guardThread(closing: AsyncDisposableStack, log: Log): void {
   closing.use(watchHeap(() => makeWay("its memory is nearly full")));
 }
 
-function giveLifeSigns(status: NodeStatus): Disposable {
-  giveLifeSign(status);
-  const timer = setInterval(() => giveLifeSign(status), LIFE_SIGN_MS);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
-}
+type Serving = {
+  readonly port: MessagePort;
+  readonly plane: ControlPlane;
+  readonly health: HealthLink;
+  readonly closing: AsyncDisposableStack;
+  readonly log: Log;
+};
 
-function serveCommands(port: MessagePort, { api }: ControlPlane, closing: AsyncDisposableStack, log: Log): void {
+function serveCommands({ port, plane: { api }, health, closing, log }: Serving): void {
   port.on("message", (command: ControlCommand) => {
     switch (command.kind) {
       case "reload":
         log("info", "the API's certificate is looked at; zone files are imported at the start only");
         return api.reloadCertificate();
+      case "health-port":
+        return health.connect(command.port);
       case "drain":
         return void api.close();
       case "stop":

@@ -4,6 +4,8 @@
 export const STOP_DEADLINE_MS = 4_500;
 /** Heap of the control thread; what it exceeds ends that thread only. */
 export const CONTROL_HEAP_MB = 1_024;
+/** Heap of the health thread: 20,000 probes with their history take a quarter of it. */
+export const HEALTH_HEAP_MB = 384;
 /** Heap of a listener thread: it needs next to nothing. */
 export const LISTENER_HEAP_MB = 256;
 
@@ -17,8 +19,25 @@ export const LIFE_SIGN_MS = 500;
 export const LIFE_CHECK_MS = 1_000;
 /** The control thread may be busy for a moment: collecting a large heap, opening a large store. */
 export const LIFELESS_AFTER_MS = 20_000;
+/** The health thread never has more than a moment's work in one go. */
+export const HEALTH_LIFELESS_AFTER_MS = 10_000;
 /** A thread that is ended ends at once; one that has not by then never will. */
 export const STUCK_AFTER_MS = 5_000;
+
+/** Of probed hosts outside of our zones: how long one attempt to find addresses takes, and how many there are. */
+export const RESOLVE_MS = 1_000;
+export const RESOLVE_TRIES = 2;
+/** What was found is asked for again after this long, and this many hosts are kept. */
+export const RESOLVED_MS = 2_000;
+export const RESOLVED_MAX = 10_000;
+
+/** Of the files and sockets that the process may have open, the share that probes may take. */
+export const HEALTH_DESCRIPTOR_SHARE = 0.25;
+/** The file of health states: a line is some 80 bytes. */
+export const HEALTH_STATE_BYTES_MAX = 2 ** 26;
+/** It is written this soon after a state has changed, and this often for the ages of those that have not. */
+export const HEALTH_STATE_CHANGED_MS = 5_000;
+export const HEALTH_STATE_REFRESH_MS = 30_000;
 
 /** How often the control thread looks at its heap; see memory-guard.ts. */
 export const HEAP_CHECK_MS = 100;

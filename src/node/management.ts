@@ -8,9 +8,12 @@ import { isRunning, isStopping, type NodeStatus } from "./status.ts";
 export type Component = { readonly ready: boolean; readonly detail: string };
 export type Readiness = { readonly ready: boolean; readonly components: Readonly<Record<string, Component>> };
 
-/** Ready: what the control thread has opened is ready, every thread runs, and the node is not about to end. */
+/**
+ * Ready: what the control thread has opened is ready, every thread that answers runs, and the node is not about to end. DNS
+ * answers on without the health thread, from the last states that are known.
+ */
 export function readinessOf(status: NodeStatus, opened: Readonly<Record<string, Component>>): Readiness {
-  const missing = status.threads.filter((thread) => !isRunning(status, thread));
+  const missing = status.threads.filter((thread) => thread !== "health" && !isRunning(status, thread));
   const components = {
     ...opened,
     threads:

@@ -19,8 +19,16 @@ import type { Config } from "./config.ts";
 import type { ControlCommand, ControlData, ControlMessage, ServedZones } from "./control-thread.ts";
 import { renewCookieSecrets } from "./cookie-secret.ts";
 import { openDataDirectory } from "./data-directory.ts";
+import { type HealthSupervision, startHealth } from "./health-supervision.ts";
+import type { HealthCommand } from "./health-thread.ts";
 import { type NodeKeys, nodeKeys } from "./keys.ts";
-import { CONTROL_HEAP_MB, LIFELESS_AFTER_MS, LISTENER_HEAP_MB, STOP_DEADLINE_MS } from "./limits.ts";
+import {
+  CONTROL_HEAP_MB,
+  HEALTH_LIFELESS_AFTER_MS,
+  LIFELESS_AFTER_MS,
+  LISTENER_HEAP_MB,
+  STOP_DEADLINE_MS,
+} from "./limits.ts";
 import { nodeIdOf } from "./node-id.ts";
 import {
   countRestart,
@@ -39,9 +47,12 @@ export type ThreadPlan = {
   readonly batch: URL;
   readonly dgram: URL;
   readonly stream: URL;
+  readonly health: URL;
   readonly controlHeapMb: number;
   /** Without a sign of life for this long, `control` is ended and replaced. */
   readonly controlLifelessMs: number;
+  /** The same of `health`. */
+  readonly healthLifelessMs: number;
 };
 
 export const THREAD_PLAN: ThreadPlan = {
@@ -49,8 +60,10 @@ export const THREAD_PLAN: ThreadPlan = {
   batch: new URL("../listen/udp-entry.ts", import.meta.url),
   dgram: new URL("../listen/dgram-entry.ts", import.meta.url),
   stream: new URL("../listen/stream-entry.ts", import.meta.url),
+  health: new URL("./health-entry.ts", import.meta.url),
   controlHeapMb: CONTROL_HEAP_MB,
   controlLifelessMs: LIFELESS_AFTER_MS,
+  healthLifelessMs: HEALTH_LIFELESS_AFTER_MS,
 };
 
 export type NodeOptions = {
@@ -105,11 +118,18 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const shared = createSharedImage(randomBytes(4).readInt32LE());
   undo.use(renewCookieSecrets(shared, keys.cookies));
   const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
-  const status = createNodeStatus(["control", "stream", ...answerNames]);
+  const status = createNodeStatus(["control", "health", "stream", ...answerNames]);
   const frame: Frame = { ...options, shared, status, nodeId, keys };
 
   const published = Promise.withResolvers<void>();
-  const starting = startControl(frame, published.resolve);
+  const health = startHealth({
+    ...frame,
+    entry: frame.plan.health,
+    lifelessMs: frame.plan.healthLifelessMs,
+    thread: answerThreads + 1,
+  });
+  undo.defer(() => health.thread.terminate());
+  const starting = startControl(frame, health, published.resolve);
   // The API may open while DNS answers already.
   await Promise.race([published.promise, starting]);
   const threads = await startListeners(frame, udp, listeners, answerNames);
@@ -130,7 +150,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     reload: () => control.thread.post({ kind: "reload" }),
     stop: async () => {
       setStopping(status);
-      await endThreads(frame, threads, control.thread);
+      await endThreads(frame, threads, health.thread, control.thread);
       await kept.disposeAsync();
       log("info", "stopped");
     },
@@ -144,10 +164,13 @@ function udpMode(config: Config, libc: Libc | undefined): "batch" | "dgram" {
   return config["dns.udp"] === "dgram" || libc === undefined ? "dgram" : "batch";
 }
 
+/** Threads that read the image besides those that answer UDP: stream, health, and control where it explains an answer. */
+const READERS_BESIDE = 3;
+
 /** Without descriptors to hand over only one thread can have an address. */
 function answerThreadCount(config: Config, libc: Libc | undefined): number {
   if (libc === undefined) return 1;
-  return Math.min(config["dns.threads"] || availableParallelism(), MAX_THREADS - 1);
+  return Math.min(config["dns.threads"] || availableParallelism(), MAX_THREADS - READERS_BESIDE);
 }
 
 async function openSockets(
@@ -176,7 +199,7 @@ type RunningControl = {
 };
 
 /** Starts `control` and waits until it serves; `onPublished` is called before that, when its zones can be answered. */
-function startControl(frame: Frame, onPublished: () => void): Promise<RunningControl> {
+function startControl(frame: Frame, health: HealthSupervision, onPublished: () => void): Promise<RunningControl> {
   const { config, zones, version, log, shared, status, nodeId, keys } = frame;
   return new Promise((resolve, reject) => {
     let started: RunningControl | undefined;
@@ -186,9 +209,10 @@ function startControl(frame: Frame, onPublished: () => void): Promise<RunningCon
       entry: frame.plan.control,
       log,
       // The first start may import large files in one go, and the operator is there.
-      isAlive: () => started === undefined || lifeSignAgeMs(status) < frame.plan.controlLifelessMs,
+      isAlive: () => started === undefined || lifeSignAgeMs(status, "control") < frame.plan.controlLifelessMs,
       workerOptions: () => {
-        giveLifeSign(status);
+        giveLifeSign(status, "control");
+        const healthPort = health.connect();
         const workerData: ControlData = {
           shared,
           status,
@@ -201,8 +225,10 @@ function startControl(frame: Frame, onPublished: () => void): Promise<RunningCon
           api: started?.api ?? config["api.listen"],
           version,
           isFirst: started === undefined,
+          healthPort,
         };
-        return { workerData, resourceLimits: { maxOldGenerationSizeMb: frame.plan.controlHeapMb } };
+        const resourceLimits = { maxOldGenerationSizeMb: frame.plan.controlHeapMb };
+        return { workerData, transferList: [healthPort], resourceLimits };
       },
       onMessage: (message) => {
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
@@ -222,6 +248,7 @@ function startControl(frame: Frame, onPublished: () => void): Promise<RunningCon
       },
       onStuck: frame.onStuck,
     });
+    health.onReplaced((port) => thread.post({ kind: "health-port", port }, [port]));
   });
 }
 
@@ -298,6 +325,7 @@ function startListener(
 async function endThreads(
   frame: Frame,
   listeners: readonly ListenerThread[],
+  health: SupervisedThread<HealthCommand>,
   control: SupervisedThread<ControlCommand>,
 ): Promise<void> {
   const end = async () => {
@@ -305,7 +333,9 @@ async function endThreads(
     const ended = listeners.map((thread) => thread.ended());
     Atomics.store(new Int32Array(frame.shared.control), CONTROL.STOP, 1);
     for (const thread of listeners) thread.post({ kind: "stop" });
-    await Promise.all(ended);
+    const healthEnded = health.ended();
+    health.post({ kind: "stop" });
+    await Promise.all([...ended, healthEnded]);
     const controlEnded = control.ended();
     control.post({ kind: "stop" });
     await controlEnded;
@@ -316,5 +346,5 @@ async function endThreads(
   });
   await Promise.race([end(), deadline]);
   clearTimeout(timer);
-  await Promise.all([...listeners, control].map((thread) => thread.terminate()));
+  await Promise.all([...listeners, health, control].map((thread) => thread.terminate()));
 }

@@ -1,6 +1,8 @@
+import { LIFE_SIGN_MS } from "./limits.ts";
+
 /**
- * What the supervisor and `control` tell each other without a message: which threads run and how often each was
- * replaced. The supervisor writes them, but for the sign of life.
+ * What the supervisor and its threads tell each other without a message: which threads run and how often each was
+ * replaced. The supervisor writes them, but for the signs of life.
  */
 export type NodeStatus = {
   readonly words: SharedArrayBuffer;
@@ -9,12 +11,12 @@ export type NodeStatus = {
 };
 
 const STOPPING = 0;
-/** Seconds of the monotonic clock. Writer: `control`, and the supervisor when it starts one. */
-const LIFE_SIGN = 1;
-const THREADS_AT = 2;
-const THREAD_WORDS = 2;
+const THREADS_AT = 1;
+const THREAD_WORDS = 3;
 const RUNNING = 0;
 const RESTARTS = 1;
+/** Seconds of the monotonic clock, of threads that give signs of life. Writer: the thread, and the supervisor when it starts one. */
+const LIFE_SIGN = 2;
 
 export function createNodeStatus(threads: readonly string[]): NodeStatus {
   return { words: new SharedArrayBuffer((THREADS_AT + threads.length * THREAD_WORDS) * 4), threads };
@@ -42,14 +44,21 @@ export function isStopping(status: NodeStatus): boolean {
   return load(status, STOPPING) !== 0;
 }
 
-/** Gives a sign of life; both threads read the one clock of the machine. */
-export function giveLifeSign(status: NodeStatus): void {
-  store(status, LIFE_SIGN, secondsNow());
+/** Gives a sign of life of a thread; all threads read the one clock of the machine. */
+export function giveLifeSign(status: NodeStatus, thread: string): void {
+  store(status, threadWord(status, thread, LIFE_SIGN), secondsNow());
+}
+
+/** Signs of life of the calling thread until it is disposed, each as soon as its event loop comes to it. */
+export function giveLifeSigns(status: NodeStatus, thread: string): Disposable {
+  giveLifeSign(status, thread);
+  const timer = setInterval(() => giveLifeSign(status, thread), LIFE_SIGN_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
 /** How long ago the last one was, milliseconds. */
-export function lifeSignAgeMs(status: NodeStatus): number {
-  return (secondsNow() - load(status, LIFE_SIGN)) * 1000;
+export function lifeSignAgeMs(status: NodeStatus, thread: string): number {
+  return (secondsNow() - load(status, threadWord(status, thread, LIFE_SIGN))) * 1000;
 }
 
 /** `performance.now` begins anew in every thread, this clock does not. */

@@ -1,4 +1,4 @@
-import { Worker, type WorkerOptions } from "node:worker_threads";
+import { type Transferable, Worker, type WorkerOptions } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import { FIRST_PAUSE_MS, HEALTHY_AFTER_MS, LIFE_CHECK_MS, LONGEST_PAUSE_MS, STUCK_AFTER_MS } from "./limits.ts";
 
@@ -18,7 +18,8 @@ export type SupervisedOptions<Message> = {
 };
 
 export type SupervisedThread<Command> = {
-  readonly post: (command: Command) => void;
+  /** `transfer` names what of the command goes over to the thread, ports for example. */
+  readonly post: (command: Command, transfer?: readonly Transferable[]) => void;
   /** No replacement from now on; settles when the thread has ended. It is told to end by `post` or the STOP word. */
   readonly ended: () => Promise<void>;
   /** Ends the thread wherever it is. */
@@ -83,7 +84,7 @@ export function superviseThread<Message, Command>(options: SupervisedOptions<Mes
   };
   start();
   return {
-    post: (command) => worker?.postMessage(command),
+    post: (command, transfer = []) => worker?.postMessage(command, transfer),
     ended: () => {
       isEnding = true;
       clearTimeout(timer);

@@ -1,0 +1,37 @@
+/** A probe's own words of the shared health words. */
+import { HEALTH, HEALTH_WORD, type Health, setHealth } from "../image/health.ts";
+import { HEALTH_WORDS } from "../image/shared.ts";
+import type { ProbeSpec, ProbeState } from "./probe.ts";
+
+const WORD: { readonly [State in ProbeState]: Health } = {
+  unknown: HEALTH.UNKNOWN,
+  healthy: HEALTH.HEALTHY,
+  unhealthy: HEALTH.UNHEALTHY,
+};
+
+/** The slot may have been given to another probe already, and the message that ends this one be on its way. */
+function isOwn(words: Int32Array, { slot, key }: ProbeSpec): boolean {
+  const at = slot * HEALTH_WORDS;
+  if (slot <= 0 || at + HEALTH_WORDS > words.length) return false;
+  return (
+    words[at + HEALTH_WORD.KEY_HIGH] === (Number.parseInt(key.slice(0, 8), 16) | 0) &&
+    words[at + HEALTH_WORD.KEY_LOW] === (Number.parseInt(key.slice(8), 16) | 0)
+  );
+}
+
+export function writeSlot(words: Int32Array, spec: ProbeSpec, state: ProbeState, latencyUs: number): void {
+  if (isOwn(words, spec)) setHealth(words, spec.slot, WORD[state], latencyUs);
+}
+
+/** What a predecessor of this thread has written; undefined where nothing is known. */
+export function readSlot(
+  words: Int32Array,
+  spec: ProbeSpec,
+): { readonly state: "healthy" | "unhealthy"; readonly latencyUs: number } | undefined {
+  if (!isOwn(words, spec)) return undefined;
+  const at = spec.slot * HEALTH_WORDS;
+  const word = Atomics.load(words, at + HEALTH_WORD.STATE);
+  if (word === HEALTH.UNKNOWN) return undefined;
+  const latencyUs = Atomics.load(words, at + HEALTH_WORD.LATENCY_US);
+  return { state: word === HEALTH.HEALTHY ? "healthy" : "unhealthy", latencyUs };
+}

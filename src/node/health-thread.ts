@@ -1,0 +1,136 @@
+/**
+ * The health thread: probes what the control thread names, writes the verdicts where answers are made, and tells the control
+ * thread what has changed. It may die: the verdicts stay in shared memory, and its replacement goes on from them.
+ */
+import { join } from "node:path";
+import type { MessagePort } from "node:worker_threads";
+import type { Log, LogLine } from "../base/log.ts";
+import { type FromHealth, STATUSES_ASKED_MAX, type ToHealth } from "../health/messages.ts";
+import type { ProbeOutcome, ProbePolicy } from "../health/probe.ts";
+import type { Prober, ProberOptions } from "../health/prober.ts";
+import { hashText } from "../health/schedule.ts";
+import { createScheduler, type Scheduler } from "../health/scheduler.ts";
+import { IN_FLIGHT_MAX } from "../health/scheduler-limits.ts";
+import type { SharedImage } from "../image/shared.ts";
+import { createHealthResolver } from "./health-resolver.ts";
+import { openHealthStateWriter, readHealthState } from "./health-state-file.ts";
+import { HEALTH_DESCRIPTOR_SHARE } from "./limits.ts";
+import { descriptorLimit } from "./open-files.ts";
+import { giveLifeSigns, type NodeStatus } from "./status.ts";
+
+/** `workerData` of the health thread. */
+export type HealthData = {
+  readonly shared: SharedImage;
+  readonly status: NodeStatus;
+  /** Its place among the readers of the image: it asks the node's own zones. */
+  readonly thread: number;
+  readonly nodeId: string;
+  readonly dataDirectory: string;
+  readonly metadataUrl: string;
+  /** To the control thread; transferred. */
+  readonly port: MessagePort;
+};
+
+/** To the supervisor. */
+export type HealthThreadMessage =
+  | { readonly kind: "log"; readonly line: LogLine }
+  /** It takes what the control thread says. */
+  | { readonly kind: "running" };
+
+/** From the supervisor. */
+export type HealthCommand =
+  /** The control thread was replaced. */
+  { readonly kind: "control-port"; readonly port: MessagePort } | { readonly kind: "stop" };
+
+const STRICTEST_POLICY: ProbePolicy = { allowInsecureAuthenticatedProbes: false, managedIdentityHosts: [] };
+const NO_RUNNER: ProbeOutcome = { latencyUs: 0, error: "runner", detail: "this node runs no scripts" };
+/** The name of the file in the data directory. */
+export const HEALTH_STATE_FILE = "health-state";
+
+/** Runs until "stop", which leaves what is known in the file. */
+export function runHealth(
+  data: HealthData,
+  supervisor: MessagePort,
+  makeProber: (options: ProberOptions) => Prober,
+): void {
+  const say = (message: HealthThreadMessage) => supervisor.postMessage(message);
+  const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
+  const lifeSigns = giveLifeSigns(data.status, "health");
+  const path = join(data.dataDirectory, HEALTH_STATE_FILE);
+  let policy = STRICTEST_POLICY;
+  const prober = makeProber({
+    resolveHost: createHealthResolver(data.shared, data.thread),
+    metadataUrl: data.metadataUrl,
+    policy: () => policy,
+    runScript: async () => NO_RUNNER,
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+  });
+  let control = data.port;
+  const tell = (message: FromHealth) => control.postMessage(message);
+  const scheduler = createScheduler({
+    clock: {
+      now: () => performance.now(),
+      wallMs: Date.now,
+      after: (delayMs, callback) => {
+        const timer = setTimeout(callback, delayMs);
+        return () => clearTimeout(timer);
+      },
+    },
+    words: new Int32Array(data.shared.health),
+    run: prober.run,
+    seed: hashText(data.nodeId, 0),
+    inFlightMax: Math.min(IN_FLIGHT_MAX, Math.floor(descriptorLimit() * HEALTH_DESCRIPTOR_SHARE)),
+    remembered: readHealthState(path, Date.now(), log),
+    onTransitions: (transitions) => tell({ kind: "transitions", transitions }),
+    log,
+  });
+  const file = openHealthStateWriter(path, scheduler, log);
+  const hear = (message: ToHealth) => {
+    if (message.kind === "policy") policy = message.policy;
+    else obey(scheduler, message, tell);
+  };
+  control.on("message", hear);
+  tell({ kind: "ready" });
+  supervisor.on("message", (command: HealthCommand) => {
+    control.close();
+    if (command.kind === "control-port") {
+      control = command.port;
+      control.on("message", hear);
+      return;
+    }
+    scheduler.close();
+    prober.close();
+    file.close();
+    lifeSigns[Symbol.dispose]();
+    supervisor.close();
+  });
+  say({ kind: "running" });
+}
+
+function obey(
+  scheduler: Scheduler,
+  message: Exclude<ToHealth, { readonly kind: "policy" }>,
+  tell: (message: FromHealth) => void,
+): void {
+  switch (message.kind) {
+    case "begin":
+      scheduler.begin();
+      break;
+    case "complete":
+      scheduler.complete();
+      break;
+    case "probes": {
+      scheduler.stop(message.stop);
+      const states = scheduler.start(message.start);
+      if (states.length > 0) tell({ kind: "known", states });
+      break;
+    }
+    case "ask":
+      tell({ kind: "told", id: message.id, statuses: scheduler.statuses(message.keys.slice(0, STATUSES_ASKED_MAX)) });
+      break;
+    case "ask-figures":
+      tell({ kind: "told-figures", id: message.id, figures: scheduler.figures() });
+      break;
+  }
+}
