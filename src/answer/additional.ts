@@ -8,8 +8,10 @@ import { NODE, POINTER, pointerCount, RRSET, SEGMENT_SLOTS, UNIT_BYTES, UNIT_WOR
 import type { NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { findNode, type ImageView, sameBytes, segmentAt } from "../image/view.ts";
+import { type Chosen, chosenPlace, isSelected, putChosen, putChosenOf } from "./chosen.ts";
 import { FOUND, findOverride, lookUpName } from "./lookup.ts";
 import { PUT, putRRset, putRRsetOf, recordCount } from "./records.ts";
+import { select } from "./select.ts";
 import { POINTER_MAX, type Spelled, spellTarget } from "./spelled.ts";
 import { ADDITIONAL_MAX, type AnswerState, reach } from "./state.ts";
 
@@ -24,6 +26,29 @@ function targetOffset(type: number): number {
  */
 export function putAdditionals(state: AnswerState, rrset: number, name: Spelled, at: number): void {
   putTargets(state, rrset, name, at, -1, false);
+}
+
+/** As `putAdditionals`, of the chosen RRs of a selected RRset, in whose rdata names are written out. */
+export function putChosenAdditionals(
+  state: AnswerState,
+  chosen: Chosen,
+  rrset: number,
+  name: Spelled,
+  at: number,
+): void {
+  const { view, lookup } = state;
+  const { zone, apexLabel } = lookup;
+  const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
+  const into = targetOffset(view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff);
+  let place = at;
+  for (let position = 0; position < chosen.count; position++) {
+    const rr = chosenPlace(view, chosen, position);
+    const spelledAt = at < 0 || place + into > POINTER_MAX ? -1 : place + into;
+    lookup.zone = zone;
+    lookup.apexLabel = apexLabel;
+    putSpelled(state, name, from + (rr & 0xffff) + into, -1, spelledAt, false);
+    place += rr >>> 16;
+  }
 }
 
 /**
@@ -217,21 +242,38 @@ function putNode(state: AnswerState, node: number, hash: number, owner: number, 
 
 /** Glue is complete; of other addresses there are no more than fit into state.added, which ends repetitions. */
 function putOnce(state: AnswerState, rrset: number, hash: number, owner: number, glue: boolean): boolean {
-  const { view, query, target, added, addedCount } = state;
+  const { view, query, added, addedCount } = state;
   if (addedCount === ADDITIONAL_MAX && !glue) return true;
   for (let index = 0; index < addedCount; index++) {
     if (added[index * 2] === rrset && added[index * 2 + 1] === hash) return true;
   }
-  const fits =
-    owner >= 0
-      ? putRRsetOf(view, query, rrset, owner)
-      : putRRset(view, query, rrset, target, 0, 0, false) !== PUT.NO_ROOM;
-  if (!fits) return false;
+  const count = isSelected(view, rrset) ? putSelected(state, rrset, owner) : putWhole(state, rrset, owner);
+  if (count < 0) return false;
   if (addedCount < ADDITIONAL_MAX) {
     added[addedCount * 2] = rrset;
     added[addedCount * 2 + 1] = hash;
     state.addedCount++;
   }
-  query.additionals += recordCount(view, rrset);
+  query.additionals += count;
   return true;
+}
+
+/** Puts an RRset under the name at `owner`, or under state.target. How many RRs it has, -1 where they do not fit. */
+function putWhole({ view, query, target }: AnswerState, rrset: number, owner: number): number {
+  const fits =
+    owner >= 0
+      ? putRRsetOf(view, query, rrset, owner)
+      : putRRset(view, query, rrset, target, 0, 0, false) !== PUT.NO_ROOM;
+  return fits ? recordCount(view, rrset) : -1;
+}
+
+/** As `putWhole`, of those that are selected. */
+function putSelected(state: AnswerState, rrset: number, owner: number): number {
+  const { view, query, target, beside } = state;
+  select(state, beside, rrset);
+  const fits =
+    owner >= 0
+      ? putChosenOf(view, query, rrset, beside, owner)
+      : putChosen(view, query, rrset, beside, target, 0, false) !== PUT.NO_ROOM;
+  return fits ? beside.count : -1;
 }

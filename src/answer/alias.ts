@@ -2,8 +2,10 @@
 import { EDE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { CONTROL } from "../image/shared.ts";
+import { chosenPlace, isSelected, putChosen } from "./chosen.ts";
 import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
-import { firstSuffix, putAddresses, recordCount } from "./records.ts";
+import { firstSuffix, limitTtl, PUT, putRRset, recordCount } from "./records.ts";
+import { select } from "./select.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
@@ -15,14 +17,14 @@ const TARGET_AT = 12;
  * is the smallest on the way. STEP.FOLLOW: the target is ours and has no such addresses, so that the answer is NODATA.
  */
 export function answerAlias(state: AnswerState, name: Spelled, alias: number, type: number, hops: number): Step {
-  const { view, lookup, query } = state;
+  const { view, lookup } = state;
   const seed = view.control[CONTROL.HASH_SEED]!;
   let ttl = view.words[alias * UNIT_WORDS + RRSET.TTL]!;
   let base = name;
   let target = state.target;
   let from = alias;
   for (let followed = 0; followed < CHAIN_MAX; followed++) {
-    const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + TARGET_AT;
+    const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + chosenOffset(state, from) + TARGET_AT;
     spellTarget(target, view.bytes, bytesAt, base, firstSuffix(view, from, lookup.apexLabel), -1, seed);
     if (!isOverridden(state, target)) {
       if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
@@ -35,15 +37,36 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     if (addresses === 0) return STEP.FOLLOW;
     ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
     if ((view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) {
-      if (!putAddresses(view, query, addresses, name, ttl)) return truncate(state);
-      query.answers += recordCount(view, addresses);
-      return STEP.ANSWERED;
+      return putAddresses(state, addresses, name, ttl) ? STEP.ANSWERED : truncate(state);
     }
     from = addresses;
     base = target;
     target = target === state.target ? state.spare : state.target;
   }
   return fail(state, target, hops);
+}
+
+/** Where the RR stands whose target is followed: the first of several, unless one is selected. */
+function chosenOffset(state: AnswerState, rrset: number): number {
+  if (!isSelected(state.view, rrset)) return 0;
+  select(state, state.chosen, rrset);
+  return chosenPlace(state.view, state.chosen, 0) & 0xffff;
+}
+
+/** Answers with an A or AAAA RRset under another owner, the whole of `name`, and with at most the TTL `ttl`. */
+function putAddresses(state: AnswerState, rrset: number, name: Spelled, ttl: number): boolean {
+  const { view, query, chosen } = state;
+  const start = query.at;
+  const selected = isSelected(view, rrset);
+  if (selected) select(state, chosen, rrset);
+  const put = selected
+    ? putChosen(view, query, rrset, chosen, name, 0, false)
+    : putRRset(view, query, rrset, name, 0, 0, false);
+  if (put === PUT.NO_ROOM) return false;
+  const count = selected ? chosen.count : recordCount(view, rrset);
+  limitTtl(view, query, rrset, start, count, ttl);
+  query.answers += count;
+  return true;
 }
 
 /** Whether the name has an override, which is what was found then. */

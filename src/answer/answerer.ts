@@ -2,19 +2,22 @@
  * Answers queries: bytes in, bytes out, in the same place. One answerer a thread; it allocates nothing once it is warm,
  * and no query can make it throw.
  */
+import type { Cidr } from "../base/ip.ts";
 import { CLASS, EDE, FLAG, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeClass } from "../image/counters.ts";
 import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
 import { answerChaos } from "./chaos.ts";
+import { takeClient } from "./client.ts";
 import { answerCookie, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { answerQuestion } from "./pipeline.ts";
 import { type Query, READ, readQuery } from "./query.ts";
 import { createReadAhead, readNext, startReadAhead, takeRead, touchAll } from "./read-ahead.ts";
-import { type AnswerState, createAnswerState, type ForwardHook, zonesUnchanged } from "./state.ts";
+import { type AnswerState, type AnswerStateOptions, createAnswerState, zonesUnchanged } from "./state.ts";
 
-export type AnswererOptions = {
+/** `forward` takes over names that our zones do not hold; the others are for whoever explains answers. */
+export type AnswererOptions = AnswerStateOptions & {
   /** Index of the thread, below MAX_THREADS: nobody else may use it. */
   readonly thread: number;
   /** What `id.server` and NSID answer; undefined for nothing. At most 63 bytes of it are used. */
@@ -23,8 +26,8 @@ export type AnswererOptions = {
   readonly maxUdpSize: number;
   /** Idle time of a TCP connection, told to clients that ask. */
   readonly tcpIdleSeconds: number;
-  /** Takes over names that our zones do not hold. */
-  readonly forward?: ForwardHook;
+  /** Networks of resolvers whose EDNS Client Subnet (RFC 7871) is believed; from elsewhere the option is ignored. */
+  readonly clientSubnetSources?: readonly Cidr[];
 };
 
 export type Answerer = {
@@ -62,7 +65,7 @@ const REPEATS_MAX = 2;
 export function createAnswerer(shared: SharedImage, options: AnswererOptions): Answerer {
   const { thread } = options;
   const view = openView(shared);
-  const state = createAnswerState(view, options.forward);
+  const state = createAnswerState(view, options);
   const alone = state.query;
   const ahead = createReadAhead();
   const counters = threadCounters(shared, thread);
@@ -72,8 +75,8 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     maxUdpSize: options.maxUdpSize,
     tcpIdleSeconds: options.tcpIdleSeconds,
   };
+  const subnetSources = options.clientSubnetSources ?? [];
   const seed = view.control[CONTROL.HASH_SEED]!;
-  let seconds = 0;
 
   function answer(
     bytes: Uint8Array,
@@ -96,6 +99,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       counters[COUNTER.SILENT]! += 1;
       return 0;
     }
+    takeClient(state, subnetSources, address, addressOffset, addressLength);
     let taken = false;
     if (query.read === READ.QUERY) {
       query.limit = offset + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);
@@ -110,7 +114,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
           address,
           addressOffset,
           addressLength,
-          seconds,
+          state.nowSeconds,
         );
       }
       taken = answerQuery(state, edns, counters);
@@ -127,7 +131,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     enter() {
       enterImage(view, thread);
       startReadAhead(ahead);
-      seconds = view.control[CONTROL.CLOCK_SECONDS]!;
+      state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
     prefetch: () => touchAll(ahead, view),
@@ -181,6 +185,7 @@ function startAgain(query: Query): void {
   query.truncated = false;
   query.authoritative = false;
   query.extendedError = -1;
+  query.subnetScope = 0;
 }
 
 /** The rcode for what we do not serve whatever the name is; NOERROR where the name decides. */
@@ -210,6 +215,7 @@ function refusalOf(query: Query): number {
 function refuseUnread(query: Query, rcode: number): void {
   query.at = query.questionEnd;
   query.cookieLength = 0;
+  query.subnetLength = 0;
   query.wantsNsid = false;
   query.wantsKeepalive = false;
   query.rcode = rcode;

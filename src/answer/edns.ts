@@ -15,6 +15,7 @@ export type EdnsOptions = {
 
 const OPT_LENGTH = 11;
 const OPTION_HEADER = 4;
+const SUBNET_HEADER = 4;
 
 /** Bytes that the OPT RR of this query's answer takes, an extended error aside, which is told where there is room left. */
 export function optLength(query: Query, options: EdnsOptions): number {
@@ -23,6 +24,7 @@ export function optLength(query: Query, options: EdnsOptions): number {
   if (query.cookieLength > 0) length += OPTION_HEADER + COOKIE_WORDS * 4;
   if (query.wantsNsid && options.nodeId.length > 0) length += OPTION_HEADER + options.nodeId.length;
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) length += OPTION_HEADER + 2;
+  if (query.subnetLength > 0) length += OPTION_HEADER + query.subnetLength;
   return length;
 }
 
@@ -44,6 +46,7 @@ export function putOpt(query: Query, options: EdnsOptions): void {
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) {
     at = putNumber(data, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
+  if (query.subnetLength > 0) at = putSubnet(data, at, query);
   if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= query.limit + optLength(query, options)) {
     at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
   }
@@ -61,6 +64,17 @@ function putCookie(data: DataView, at: number, cookie: Int32Array): number {
   const from = putOption(data, at, EDNS_OPTION.COOKIE, COOKIE_WORDS * 4);
   for (let word = 0; word < COOKIE_WORDS; word++) data.setInt32(from + word * 4, cookie[word]!, true);
   return from + COOKIE_WORDS * 4;
+}
+
+/** Family, source prefix and address come back as they were; the scope is the answer's (RFC 7871 section 7.2.1). */
+function putSubnet(data: DataView, at: number, query: Query): number {
+  const from = putOption(data, at, EDNS_OPTION.CLIENT_SUBNET, query.subnetLength);
+  data.setUint16(from, query.subnetFamily);
+  data.setUint8(from + 2, query.subnetSource);
+  data.setUint8(from + 3, query.subnetScope);
+  const end = from + query.subnetLength;
+  for (let to = from + SUBNET_HEADER; to < end; to++) data.setUint8(to, query.subnet[to - from - SUBNET_HEADER]!);
+  return end;
 }
 
 function putBytes(data: DataView, at: number, code: number, value: Uint8Array): number {

@@ -3,13 +3,15 @@
  * answer; a CNAME's target begins again with routing.
  */
 import { CLASS, EDE, RCODE, RRTYPE } from "../dns/codes.ts";
-import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
+import { NODE, RRSET, SELECTED_FLAG, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
 import { CONTROL } from "../image/shared.ts";
 import type { ImageView } from "../image/view.ts";
-import { putAdditionals, putGlue } from "./additional.ts";
+import { putAdditionals, putChosenAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
+import { chooseOnly, chosenPlace, isSelected, putChosen } from "./chosen.ts";
 import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
-import { firstSuffix, PUT, putRRset, putWithTail, recordCount } from "./records.ts";
+import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "./records.ts";
+import { select } from "./select.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteOverrides, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 
@@ -126,6 +128,8 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
 function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: number): Step {
   const { view, lookup, query } = state;
   const exact = hops === 0 && lookup.found === FOUND.NODE;
+  const typeWord = view.words[rrset * UNIT_WORDS + RRSET.TYPE]!;
+  if ((typeWord & SELECTED_FLAG) !== 0) return putSelectedAnswer(state, name, rrset, exact);
   // A tail knows nothing of overrides.
   if (exact && state.overrides === 0 && putWithTail(view, query, rrset)) return STEP.ANSWERED;
   const at = query.at;
@@ -133,15 +137,30 @@ function putAnswer(state: AnswerState, name: Spelled, rrset: number, hops: numbe
   if (put === PUT.NO_ROOM) return truncate(state);
   query.answers += recordCount(view, rrset);
   if (recordCount(view, rrset) === 0) return putNegative(state, name);
-  const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+  const type = typeWord & 0xffff;
   if (type === RRTYPE.MX || type === RRTYPE.SRV || type === RRTYPE.NS) {
     putAdditionals(state, rrset, name, put === PUT.AS_IS ? at - query.start : -1);
   }
   return STEP.ANSWERED;
 }
 
+/** As `putAnswer`, of an RRset among whose RRs health or a policy selects. */
+function putSelectedAnswer(state: AnswerState, name: Spelled, rrset: number, exact: boolean): Step {
+  const { view, query, chosen } = state;
+  select(state, chosen, rrset);
+  const at = query.at;
+  const put = putChosen(view, query, rrset, chosen, name, 0, exact);
+  if (put === PUT.NO_ROOM) return truncate(state);
+  query.answers += chosen.count;
+  const type = view.words[rrset * UNIT_WORDS + RRSET.TYPE]! & 0xffff;
+  if (type === RRTYPE.MX || type === RRTYPE.SRV) {
+    putChosenAdditionals(state, chosen, rrset, name, put === PUT.AS_IS ? at - query.start : -1);
+  }
+  return STEP.ANSWERED;
+}
+
 function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: number, hops: number): Step {
-  const { view, lookup, query, chain } = state;
+  const { view, lookup, query, chain, chosen } = state;
   const hash = name.key.hashes[0]!;
   for (let index = 0; index < hops; index++) {
     if (chain[index * 2] === rrset && chain[index * 2 + 1] === hash) return STEP.ANSWERED;
@@ -150,10 +169,19 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   chain[hops * 2] = rrset;
   chain[hops * 2 + 1] = hash;
   const at = query.at - query.start;
-  const put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, hops === 0 && lookup.found === FOUND.NODE);
+  const exact = hops === 0 && lookup.found === FOUND.NODE;
+  let offset = 0;
+  let put: Put;
+  if (isSelected(view, rrset)) {
+    select(state, chosen, rrset);
+    // Two CNAMEs would be two answers (RFC 2181 section 10.1): one is followed whatever the method.
+    if (chosen.count > 1) chooseOnly(chosen, chosen.first);
+    offset = chosenPlace(view, chosen, 0) & 0xffff;
+    put = putChosen(view, query, rrset, chosen, name, 0, exact);
+  } else put = putRRset(view, query, rrset, name, 0, lookup.apexLabel, exact);
   if (put === PUT.NO_ROOM) return truncate(state);
   query.answers++;
-  const target = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + CNAME_TARGET_AT;
+  const target = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + offset + CNAME_TARGET_AT;
   const targetAt = put === PUT.AS_IS ? at + CNAME_TARGET_AT : -1;
   const suffix = firstSuffix(view, rrset, lookup.apexLabel);
   spellTarget(next, view.bytes, target, name, suffix, targetAt, view.control[CONTROL.HASH_SEED]!);

@@ -59,10 +59,17 @@ export type Query = {
   cookieLength: number;
   readonly cookie: Int32Array;
 
-  /** Where the client is: 4 or 16 bytes of address. */
-  address: Uint8Array;
-  addressOffset: number;
-  addressLength: number;
+  /** Where the data of a CLIENT_SUBNET option stands in the query, 0 for none, and its bytes. */
+  subnetAt: number;
+  subnetBytes: number;
+  /** Of one that is believed: bytes of the option's data in the answer, 0 for none, and what it says (RFC 7871 section 6). */
+  subnetLength: number;
+  subnetFamily: number;
+  subnetSource: number;
+  subnetScope: number;
+  /** Its address, with zeros behind the prefix. */
+  readonly subnet: Uint8Array;
+
   transport: number;
 
   /** Next byte of the answer, and the first that records may not use. */
@@ -122,9 +129,13 @@ export function createQuery(): Query {
     wantsKeepalive: false,
     cookieLength: 0,
     cookie: new Int32Array(10),
-    address: new Uint8Array(0),
-    addressOffset: 0,
-    addressLength: 0,
+    subnetAt: 0,
+    subnetBytes: 0,
+    subnetLength: 0,
+    subnetFamily: 0,
+    subnetSource: 0,
+    subnetScope: 0,
+    subnet: new Uint8Array(16),
     transport: 0,
     at: 0,
     limit: 0,
@@ -161,6 +172,8 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   query.wantsNsid = false;
   query.wantsKeepalive = false;
   query.cookieLength = 0;
+  query.subnetAt = 0;
+  query.subnetLength = 0;
   query.type = 0;
   query.answers = 0;
   query.authorities = 0;
@@ -285,6 +298,10 @@ function readOptions(query: Query, from: number, end: number): boolean {
       }
     } else if (code === EDNS_OPTION.NSID) query.wantsNsid = true;
     else if (code === EDNS_OPTION.TCP_KEEPALIVE) query.wantsKeepalive = true;
+    else if (code === EDNS_OPTION.CLIENT_SUBNET && query.subnetAt === 0) {
+      query.subnetAt = at;
+      query.subnetBytes = length;
+    }
     at += length;
   }
   return true;

@@ -173,7 +173,8 @@ function expandedLength(view: ImageView, rrset: number, key: NameKey, ownerLabel
   return length;
 }
 
-function suffixLength(key: NameKey, label: number): number {
+/** Bytes of the name's suffix at a label, written out. */
+export function suffixLength(key: NameKey, label: number): number {
   return key.length - key.offsets[label]! + 1;
 }
 
@@ -181,20 +182,24 @@ function u16(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 8) | bytes[at + 1]!;
 }
 
-function putSuffix(query: Query, key: NameKey, label: number): void {
+/** Writes the name's suffix at a label out. */
+export function putSuffix(query: Query, key: NameKey, label: number): void {
   for (let index = key.offsets[label]!; index < key.length; index++) query.bytes[query.at++] = key.lower[index]!;
   query.bytes[query.at++] = 0;
 }
 
-/** Appends the addresses of an A or AAAA RRset under another owner, the whole of `name`, and with at most the TTL `ttl`. */
-export function putAddresses(view: ImageView, query: Query, rrset: number, name: Spelled, ttl: number): boolean {
+/** Lowers the TTL of the `count` RRs of one A or AAAA RRset that end the answer, from `start` on, to at most `ttl`. */
+export function limitTtl(
+  view: ImageView,
+  query: Query,
+  rrset: number,
+  start: number,
+  count: number,
+  ttl: number,
+): void {
   const at = rrset * UNIT_WORDS;
-  const start = query.at;
-  const put = putRRset(view, query, rrset, name, 0, 0, false);
-  if (put === PUT.NO_ROOM) return false;
-  const ownTtl = view.words[at + RRSET.TTL]!;
-  if (ownTtl <= ttl) return true;
-  const size = (query.at - start) / recordCount(view, rrset);
+  if (view.words[at + RRSET.TTL]! <= ttl) return;
+  const size = (query.at - start) / count;
   const rdata = (view.words[at + RRSET.TYPE]! & 0xffff) === RRTYPE.A ? 4 : 16;
   for (let end = start + size; end <= query.at; end += size) {
     const place = end - rdata - 6;
@@ -203,5 +208,4 @@ export function putAddresses(view: ImageView, query: Query, rrset: number, name:
     query.bytes[place + 2] = (ttl >>> 8) & 0xff;
     query.bytes[place + 3] = ttl & 0xff;
   }
-  return true;
 }

@@ -2,9 +2,12 @@
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { type ImageView, readInOrder, refreshView } from "../image/view.ts";
+import { createChance } from "./chance.ts";
+import { type Chosen, createChosen } from "./chosen.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
 import { createQuery, type Query } from "./query.ts";
 import { createSpelled, type Spelled } from "./spelled.ts";
+import type { Trace } from "./trace.ts";
 
 /** CNAMEs followed in one answer, and targets followed for one ALIAS. */
 export const CHAIN_MAX = 16;
@@ -12,6 +15,8 @@ export const CHAIN_MAX = 16;
 export const ADDITIONAL_MAX = 64;
 /** Zones that one answer reads: each hop of both chains, the targets of the additional section, and the overrides. */
 const ZONES_MAX = CHAIN_MAX * 2 + ADDITIONAL_MAX + 3;
+
+const NO_ADDRESS = new Uint8Array(0);
 
 /**
  * Takes over a query at a name that our zones do not hold: the question, a CNAME's or an ALIAS's target, or a name below a
@@ -46,15 +51,43 @@ export type AnswerState = {
   /** Pairs: the RRsets in the additional section and the hashes of their owners. */
   readonly added: Int32Array;
   addedCount: number;
+
+  /** What selections read, apart from the image's arena: health words, chance, the time, and who the client is. */
+  readonly health: Int32Array;
+  readonly chance: Int32Array;
+  nowSeconds: number;
+  /** Its address: 4 or 16 bytes at `clientAt`; of length 0 where no answer is to be tailored to it. */
+  client: Uint8Array;
+  clientAt: number;
+  clientLength: number;
+  /** Its region, 0 for none, once it was looked up. */
+  clientRegion: number;
+  /** What was selected for the answer section, and for addresses beside it. */
+  readonly chosen: Chosen;
+  readonly beside: Chosen;
+  /** Answers leave no trace in the image: the next one is as if they had not been. */
+  readonly isFrozen: boolean;
+  readonly trace: Trace | undefined;
 };
 
-export function createAnswerState(view: ImageView, forward: ForwardHook | undefined): AnswerState {
+export type AnswerStateOptions = {
+  readonly forward?: ForwardHook;
+  /**
+   * State of what chance decides, four words that are taken over as they are and written on: whoever has the same makes the
+   * same choices. Left out: random ones.
+   */
+  readonly chance?: Int32Array;
+  readonly isFrozen?: boolean;
+  readonly trace?: Trace;
+};
+
+export function createAnswerState(view: ImageView, options: AnswerStateOptions): AnswerState {
   return {
     view,
     query: createQuery(),
     overrides: 0,
     lookup: createLookup(),
-    forward,
+    forward: options.forward,
     odd: createSpelled(),
     even: createSpelled(),
     target: createSpelled(),
@@ -64,6 +97,17 @@ export function createAnswerState(view: ImageView, forward: ForwardHook | undefi
     zoneCount: 0,
     added: new Int32Array(ADDITIONAL_MAX * 2),
     addedCount: 0,
+    health: new Int32Array(view.shared.health),
+    chance: options.chance ?? createChance(),
+    nowSeconds: 0,
+    client: NO_ADDRESS,
+    clientAt: 0,
+    clientLength: 0,
+    clientRegion: 0,
+    chosen: createChosen(),
+    beside: createChosen(),
+    isFrozen: options.isFrozen ?? false,
+    trace: options.trace,
   };
 }
 

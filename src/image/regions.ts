@@ -114,6 +114,19 @@ export function regionOf(view: ImageView, bytes: Uint8Array, at: number, length:
 
 /** Finds the last of `count` sorted intervals whose start, of `width` words, is at most the address. */
 function search(words: Int32Array, first: number, count: number, width: number, bytes: Uint8Array, at: number): number {
+  const below = countUpTo(words, first, count, width, bytes, at);
+  return below === 0 ? 0 : words[first + (below - 1) * (width + 1) + width]!;
+}
+
+/** How many of the sorted intervals start at the address or ahead of it. */
+function countUpTo(
+  words: Int32Array,
+  first: number,
+  count: number,
+  width: number,
+  bytes: Uint8Array,
+  at: number,
+): number {
   let low = 0;
   let high = count;
   while (low < high) {
@@ -121,16 +134,64 @@ function search(words: Int32Array, first: number, count: number, width: number, 
     if (startIsAbove(words, first + middle * (width + 1), width, bytes, at)) high = middle;
     else low = middle + 1;
   }
-  return low === 0 ? 0 : words[first + (low - 1) * (width + 1) + width]!;
+  return low;
 }
 
 function startIsAbove(words: Int32Array, start: number, width: number, bytes: Uint8Array, at: number): boolean {
   for (let index = 0; index < width; index++) {
-    const from = at + index * 4;
-    const address =
-      ((bytes[from]! << 24) | (bytes[from + 1]! << 16) | (bytes[from + 2]! << 8) | bytes[from + 3]!) >>> 0;
+    const address = addressWord(bytes, at + index * 4) >>> 0;
     const word = words[start + index]! >>> 0;
     if (word !== address) return word > address;
   }
   return false;
+}
+
+function addressWord(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!;
+}
+
+/**
+ * The shortest prefix, in bits, such that every address with the same prefix as the one in bytes[at, at + length) is in the
+ * same region as it; for answers that others may keep (RFC 7871 section 7.2.1).
+ */
+export function regionScope(view: ImageView, bytes: Uint8Array, at: number, length: number): number {
+  const block = Atomics.load(view.control, CONTROL.REGIONS);
+  if (block === 0) return 0;
+  if (block >= view.limit) refreshView(view);
+  const base = block * UNIT_WORDS;
+  const v4 = view.words[base]!;
+  const v6 = view.words[base + 1]!;
+  if (block + unitsFor(v4, v6) > view.limit) refreshView(view);
+  const { words } = view;
+  const width = length === 4 ? 1 : 4;
+  const first = length === 4 ? base + V4_AT : base + V4_AT + v4 * V4_WORDS;
+  const count = length === 4 ? v4 : v6;
+  const below = countUpTo(words, first, count, width, bytes, at);
+  // The interval ends ahead of the next one's start, and begins behind the address ahead of its own.
+  const after = below === count ? 0 : commonBits(words, first + below * (width + 1), width, 0, bytes, at) + 1;
+  const start = first + (below - 1) * (width + 1);
+  const before = below === 0 || isZero(words, start, width) ? 0 : commonBits(words, start, width, 1, bytes, at) + 1;
+  return Math.max(before, after);
+}
+
+function isZero(words: Int32Array, start: number, width: number): boolean {
+  for (let index = 0; index < width; index++) if (words[start + index] !== 0) return false;
+  return true;
+}
+
+/** How many leading bits the address has in common with the start of an interval less `minus`, 0 or 1. */
+function commonBits(
+  words: Int32Array,
+  start: number,
+  width: number,
+  minus: number,
+  bytes: Uint8Array,
+  at: number,
+): number {
+  for (let index = 0; index < width; index++) {
+    const borrows = minus === 1 && isZero(words, start + index + 1, width - index - 1);
+    const difference = (words[start + index]! - (borrows ? 1 : 0)) ^ addressWord(bytes, at + index * 4);
+    if (difference !== 0) return index * 32 + Math.clz32(difference);
+  }
+  return width * 32;
 }

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answerer, createAnswerer } from "../../src/answer/answerer.ts";
+import { type Answerer, type AnswererOptions, createAnswerer } from "../../src/answer/answerer.ts";
 import type { ForwardHook } from "../../src/answer/state.ts";
 import { CLASS, FLAG, RCODE } from "../../src/dns/codes.ts";
 import { type EdnsOption, extendedErrorsOf } from "../../src/dns/edns.ts";
@@ -26,6 +26,8 @@ export type LabOptions = {
   readonly forward?: ForwardHook;
   /** Milliseconds since 1970. */
   readonly nowSeconds?: number;
+  /** What else the answerer is given. */
+  readonly answerer?: Pick<AnswererOptions, "chance" | "clientSubnetSources" | "isFrozen" | "trace">;
 };
 
 export type AskOptions = {
@@ -106,6 +108,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     maxUdpSize: options.maxUdpSize ?? 1232,
     tcpIdleSeconds: options.tcpIdleSeconds ?? 10,
     ...(options.forward === undefined ? {} : { forward: options.forward }),
+    ...options.answerer,
   });
   const lab: ZoneLab = {
     shared,

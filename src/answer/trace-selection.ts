@@ -1,0 +1,74 @@
+/** Tells of a selection. Nothing here runs but for an explanation. */
+import { HEALTH, HEALTH_WORD } from "../image/health.ts";
+import { CANDIDATE, SELECTION, SELECTION_FLAG } from "../image/layout.ts";
+import { HEALTH_WORDS } from "../image/shared.ts";
+import { periodEnd } from "./affinity.ts";
+import { type Chosen, chosenIndex } from "./chosen.ts";
+import type { AnswerState } from "./state.ts";
+import type { TraceCandidate, TraceEvent } from "./trace.ts";
+
+type SelectionStep = Extract<TraceEvent, { kind: "step" }>["step"];
+
+function leftOf({ indexes, count }: Chosen): number[] {
+  return [...indexes.subarray(0, count)];
+}
+
+function candidateOf({ view, health }: AnswerState, chosen: Chosen, index: number): TraceCandidate {
+  const at = chosen.table + SELECTION.WORDS + index * CANDIDATE.WORDS;
+  const slot = view.words[at + CANDIDATE.HEALTH]!;
+  return {
+    slot,
+    health: slot === 0 ? HEALTH.UNKNOWN : health[slot * HEALTH_WORDS + HEALTH_WORD.STATE]!,
+    latencyUs: slot === 0 ? 0 : health[slot * HEALTH_WORDS + HEALTH_WORD.LATENCY_US]!,
+    region: view.words[at + CANDIDATE.REGION]!,
+    weight: view.words[at + CANDIDATE.WEIGHT]!,
+  };
+}
+
+export function traceSelection(state: AnswerState, chosen: Chosen, failOpen: boolean): void {
+  const meta = state.view.words[chosen.table + SELECTION.META]!;
+  state.trace?.({
+    kind: "select",
+    method: meta & 0xff,
+    affinity: (meta & SELECTION_FLAG.AFFINITY) !== 0,
+    single: (meta & SELECTION_FLAG.SINGLE) !== 0,
+    candidates: Array.from({ length: chosen.total }, (_, index) => candidateOf(state, chosen, index)),
+    failOpen,
+    left: leftOf(chosen),
+  });
+}
+
+/** `kept` of them fitted; where it is 0 the step left all as they were. */
+export function traceStep(
+  state: AnswerState,
+  chosen: Chosen,
+  step: SelectionStep,
+  region: number,
+  kept = chosen.count,
+): void {
+  state.trace?.({ kind: "step", step, region, left: kept === 0 ? [] : leftOf(chosen) });
+}
+
+export function traceChance(state: AnswerState, chosen: Chosen, sum: number): void {
+  const left = leftOf(chosen);
+  const shares = left.map((index) => {
+    return sum === 0 ? 1 / left.length : candidateOf(state, chosen, index).weight / sum;
+  });
+  state.trace?.({ kind: "chance", left, shares });
+}
+
+export function traceAffinity(
+  state: AnswerState,
+  chosen: Chosen,
+  network: number,
+  periodSeconds: number,
+  period: number,
+): void {
+  const untilSeconds = periodEnd(network, periodSeconds, period);
+  state.trace?.({ kind: "affinity", left: leftOf(chosen), untilSeconds });
+}
+
+export function traceChosen(state: AnswerState, chosen: Chosen): void {
+  const indexes = Array.from({ length: chosen.count }, (_, position) => chosenIndex(chosen, position));
+  state.trace?.({ kind: "chosen", chosen: indexes });
+}

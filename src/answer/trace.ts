@@ -1,0 +1,53 @@
+/**
+ * What an answerer tells of its way to an answer, to whoever explains it. It is told by the code that answers, and only where
+ * a trace was given: a listener's answerer has none. Names are in lower-case wire form; candidates are told by their place
+ * in the order of the RRset's RRs, from 0 on.
+ */
+
+export type TraceEvent =
+  /** A name of the chain begins; `hops` CNAMEs led to it. */
+  | { readonly kind: "name"; readonly name: Uint8Array; readonly hops: number }
+  /** Who answers for it. `zone` is the name of the zone, of "own" and "cut" alone. */
+  | { readonly kind: "route"; readonly stage: "override" | "own" | "none"; readonly zone: Uint8Array | undefined }
+  /** What the zone has for it; `owner` is the name that has the records, such as the wildcard or the cut. */
+  | { readonly kind: "found"; readonly found: "node" | "wildcard" | "cut" | "nothing"; readonly owner: Uint8Array }
+  | { readonly kind: "rrset"; readonly type: number; readonly ttl: number; readonly selected: boolean }
+  /** The selection from the RRset told of before begins: who of the candidates is healthy, and who is left. */
+  | {
+      readonly kind: "select";
+      readonly method: number;
+      readonly affinity: boolean;
+      readonly single: boolean;
+      /** HEALTH of health.ts for each candidate; slot 0 is not probed. */
+      readonly candidates: readonly TraceCandidate[];
+      readonly failOpen: boolean;
+      readonly left: readonly number[];
+    }
+  /** The region that the client is taken for, and why; 0 for none. */
+  | { readonly kind: "client"; readonly region: number; readonly source: "mapping" | "node" | "none" }
+  /** A step narrowed the candidates down, or left them as they were where none of them fits (`left` is empty then). */
+  | {
+      readonly kind: "step";
+      readonly step: "client-region" | "preferred-region" | "any-region" | "first" | "nearest" | "kept" | "unmeasured";
+      readonly region: number;
+      readonly left: readonly number[];
+    }
+  /** Chance decides: the share of each candidate that is left, in the order of `left`. */
+  | { readonly kind: "chance"; readonly left: readonly number[]; readonly shares: readonly number[] }
+  /** The client's own draw decides, until `untilSeconds` (since 1970). */
+  | { readonly kind: "affinity"; readonly left: readonly number[]; readonly untilSeconds: number }
+  /** The candidates that the answer has, in its order. */
+  | { readonly kind: "chosen"; readonly chosen: readonly number[] }
+  /** The chain goes on at this name. */
+  | { readonly kind: "follow"; readonly by: "cname" | "alias"; readonly target: Uint8Array }
+  | { readonly kind: "result"; readonly rcode: number; readonly truncated: boolean; readonly answers: number };
+
+export type TraceCandidate = {
+  readonly health: number;
+  readonly slot: number;
+  readonly latencyUs: number;
+  readonly region: number;
+  readonly weight: number;
+};
+
+export type Trace = (event: TraceEvent) => void;
