@@ -10,5 +10,12 @@ process.on("SIGUSR1", () => {});
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("../node_modules/.cache/signpost", import.meta.url));
 enableCompileCache();
 
-const { runCommand } = await import("./node/command.ts");
-await runCommand(process.argv.slice(2), process.env);
+const [first, ...rest] = process.argv.slice(2);
+if (first === "script-runner") {
+  // A program of its own: it loads nothing of the service.
+  const { runScriptRunner } = await import("./runner/main.ts");
+  await runScriptRunner(rest, process.env);
+} else {
+  const { runCommand } = await import("./node/command.ts");
+  await runCommand(process.argv.slice(2), process.env);
+}

@@ -58,7 +58,7 @@ replication:
   readyz_queue_threshold: 0
 transport: { cert_file: dot.crt, key_file: dot.key }
 auth: { initial_admin_password: "correct horse battery", service_account_scope: cluster }
-script_checks: { enabled: true, runner_socket: /run/runner.sock, user: nobody }
+script_checks: { enabled: true, runner_socket: /run/runner.sock, user: nobody, directory: /srv/checks }
 notifications:
   enabled: true
   webhook_url: "http://127.0.0.1:9000/hook?x=y"
@@ -118,6 +118,7 @@ test("a file sets every setting", () => {
     "script_checks.enabled": true,
     "script_checks.runner_socket": "/run/runner.sock",
     "script_checks.user": "nobody",
+    "script_checks.directory": "/srv/checks",
     "notifications.enabled": true,
     "notifications.webhook_url": "http://127.0.0.1:9000/hook?x=y",
     "notifications.webhook_secret": "s",

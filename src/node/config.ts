@@ -142,7 +142,16 @@ export const SETTINGS = {
     fallback: "",
     help: "socket of the runner of scripts; empty: the node starts a runner of its own",
   },
-  "script_checks.user": { type: optional(TEXT), fallback: "", help: "user that scripts run as" },
+  "script_checks.user": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "user that scripts run as, name or number, never root; empty: 60953, which is nobody's",
+  },
+  "script_checks.directory": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "directory of scripts of your own; empty: scripts are of /usr only",
+  },
   "notifications.enabled": { type: SWITCH, fallback: "false", help: "send events" },
   "notifications.webhook_url": {
     type: optional(WEBHOOK_URL),

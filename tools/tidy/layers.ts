@@ -1,6 +1,7 @@
 /** What each folder of src/ may import besides itself; design and ARCHITECTURE.md give the reasons. */
 export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   base: [],
+  runner: ["base"],
   dns: ["base"],
   model: ["base", "dns"],
   image: ["base", "dns"],
