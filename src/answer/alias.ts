@@ -8,6 +8,7 @@ import { firstSuffix, limitTtl, PUT, putRRset, recordCount } from "./records.ts"
 import { select } from "./select.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+import { traceFollow, traceFound, traceRoute, traceRRset } from "./trace-names.ts";
 
 /** Static RRsets begin with owner pointer and fixed fields; the ALIAS's target follows. */
 const TARGET_AT = 12;
@@ -26,15 +27,24 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
   for (let followed = 0; followed < CHAIN_MAX; followed++) {
     const bytesAt = from * UNIT_BYTES + RRSET.WIRE_BYTE + chosenOffset(state, from) + TARGET_AT;
     spellTarget(target, view.bytes, bytesAt, base, firstSuffix(view, from, lookup.apexLabel), -1, seed);
-    if (!isOverridden(state, target)) {
+    const traced = state.trace !== undefined;
+    if (traced) traceFollow(state, "alias", target);
+    if (isOverridden(state, target)) {
+      if (traced) traceRoute(state, target, "override");
+    } else {
       if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
       noteZone(state, lookup.zone);
       lookUpName(view, lookup, target.key);
+      if (traced) {
+        traceRoute(state, target, "own");
+        traceFound(state, target);
+      }
       if (lookup.found === FOUND.CUT) return fail(state, target, hops);
       if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
     }
     const addresses = findAddresses(state, type);
     if (addresses === 0) return STEP.FOLLOW;
+    if (traced) traceRRset(state, addresses, "answer");
     ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
     if ((view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) {
       return putAddresses(state, addresses, name, ttl) ? STEP.ANSWERED : truncate(state);
@@ -96,6 +106,7 @@ function findAddresses(state: AnswerState, wanted: number): number {
 function fail(state: AnswerState, target: Spelled, hops: number): Step {
   const { query } = state;
   if (state.forward?.(query, target.key, hops) === true) return STEP.TAKEN;
+  if (state.trace !== undefined) traceRoute(state, target, "none");
   query.rcode = RCODE.SERVFAIL;
   query.extendedError = EDE.NO_REACHABLE_AUTHORITY;
   query.authoritative = false;

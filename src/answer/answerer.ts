@@ -120,6 +120,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       taken = answerQuery(state, edns, counters);
     } else refuseUnread(query, query.read === READ.MALFORMED ? RCODE.FORMERR : RCODE.NOTIMP);
     if (taken) return 0;
+    if (state.trace !== undefined) traceResult(state);
     putOpt(query, edns);
     putHeader(query);
     if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
@@ -138,6 +139,11 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     leave: () => leaveImage(view, thread),
     answer,
   };
+}
+
+function traceResult({ query, trace }: AnswerState): void {
+  const { rcode, truncated: isTruncated, answers } = query;
+  trace?.({ kind: "result", rcode, isTruncated, answers });
 }
 
 /** The most bytes that the client takes (RFC 1035 section 4.2.1, RFC 6891 section 6.2.5). */
@@ -169,6 +175,7 @@ function answerQuery(state: AnswerState, edns: EdnsOptions, counters: Float64Arr
   let taken = answerQuestion(state);
   for (let repeat = 0; repeat < REPEATS_MAX && !taken && !zonesUnchanged(state); repeat++) {
     counters[COUNTER.REPEATED]! += 1;
+    state.trace?.({ kind: "again" });
     startAgain(query);
     taken = answerQuestion(state);
   }

@@ -14,6 +14,7 @@ import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "
 import { select } from "./select.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteOverrides, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+import { traceFollow, traceFound, traceName, traceRoute, traceRRset } from "./trace-names.ts";
 
 const QUESTION_NAME_AT = 12;
 const CNAME_TARGET_AT = 12;
@@ -38,6 +39,8 @@ export function answerQuestion(state: AnswerState): boolean {
 /** Answers for one name of the chain; where it is a CNAME, `next` becomes its target. */
 function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: number): Step {
   const { query, lookup, view } = state;
+  const traced = state.trace !== undefined;
+  if (traced) traceName(state, name, hops);
   if (state.overrides !== 0) {
     const node = findOverride(view, state.overrides, name.key);
     if (node !== 0) return answerOverride(state, name, next, node, hops);
@@ -46,6 +49,7 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
     lookup.zone = query.zone;
     lookup.apexLabel = query.apexLabel;
   } else if (!routeToZone(state, name)) {
+    if (traced) traceRoute(state, name, "none");
     if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
     if (hops === 0) {
       query.rcode = RCODE.REFUSED;
@@ -55,6 +59,10 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   }
   noteZone(state, lookup.zone);
   lookUpName(view, lookup, name.key);
+  if (traced) {
+    traceRoute(state, name, "own");
+    traceFound(state, name);
+  }
   if (lookup.found === FOUND.CUT && !(lookup.cutLabel === 0 && query.type === RRTYPE.DS)) {
     if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
     return putReferral(state, name);
@@ -73,6 +81,7 @@ function answerOverride(state: AnswerState, name: Spelled, next: Spelled, node: 
   const { query, lookup, overrides } = state;
   if (hops === 0) query.authoritative = query.class === CLASS.IN;
   foundOverride(lookup, overrides, node, name.key);
+  if (state.trace !== undefined) traceRoute(state, name, "override");
   return answerNode(state, name, next, hops);
 }
 
@@ -109,6 +118,9 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
       break;
     } else if (has === RRTYPE.CNAME) cname = rrset;
     rrset = view.words[at + RRSET.NEXT]!;
+  }
+  if (state.trace !== undefined && (wanted !== 0 || cname !== 0 || alias !== 0)) {
+    traceRRset(state, wanted !== 0 ? wanted : cname !== 0 ? cname : alias, "answer");
   }
   if (wanted !== 0) return putAnswer(state, name, wanted, hops);
   if (cname !== 0) return followCname(state, name, next, cname, hops);
@@ -185,6 +197,7 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   const targetAt = put === PUT.AS_IS ? at + CNAME_TARGET_AT : -1;
   const suffix = firstSuffix(view, rrset, lookup.apexLabel);
   spellTarget(next, view.bytes, target, name, suffix, targetAt, view.control[CONTROL.HASH_SEED]!);
+  if (state.trace !== undefined) traceFollow(state, "cname", next);
   return STEP.FOLLOW;
 }
 

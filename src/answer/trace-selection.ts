@@ -30,8 +30,8 @@ export function traceSelection(state: AnswerState, chosen: Chosen, failOpen: boo
   state.trace?.({
     kind: "select",
     method: meta & 0xff,
-    affinity: (meta & SELECTION_FLAG.AFFINITY) !== 0,
-    single: (meta & SELECTION_FLAG.SINGLE) !== 0,
+    hasAffinity: (meta & SELECTION_FLAG.AFFINITY) !== 0,
+    isSingle: (meta & SELECTION_FLAG.SINGLE) !== 0,
     candidates: Array.from({ length: chosen.total }, (_, index) => candidateOf(state, chosen, index)),
     failOpen,
     left: leftOf(chosen),

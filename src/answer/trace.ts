@@ -7,17 +7,24 @@
 export type TraceEvent =
   /** A name of the chain begins; `hops` CNAMEs led to it. */
   | { readonly kind: "name"; readonly name: Uint8Array; readonly hops: number }
-  /** Who answers for it. `zone` is the name of the zone, of "own" and "cut" alone. */
+  /** Who answers for it. `zone` is the name of the zone, where it is our own. */
   | { readonly kind: "route"; readonly stage: "override" | "own" | "none"; readonly zone: Uint8Array | undefined }
   /** What the zone has for it; `owner` is the name that has the records, such as the wildcard or the cut. */
   | { readonly kind: "found"; readonly found: "node" | "wildcard" | "cut" | "nothing"; readonly owner: Uint8Array }
-  | { readonly kind: "rrset"; readonly type: number; readonly ttl: number; readonly selected: boolean }
+  /** Records of the name, in the answer section or beside it. What comes before the next of these is about them. */
+  | {
+      readonly kind: "rrset";
+      readonly section: "answer" | "additional";
+      readonly type: number;
+      readonly ttl: number;
+      readonly isSelected: boolean;
+    }
   /** The selection from the RRset told of before begins: who of the candidates is healthy, and who is left. */
   | {
       readonly kind: "select";
       readonly method: number;
-      readonly affinity: boolean;
-      readonly single: boolean;
+      readonly hasAffinity: boolean;
+      readonly isSingle: boolean;
       /** HEALTH of health.ts for each candidate; slot 0 is not probed. */
       readonly candidates: readonly TraceCandidate[];
       readonly failOpen: boolean;
@@ -40,7 +47,9 @@ export type TraceEvent =
   | { readonly kind: "chosen"; readonly chosen: readonly number[] }
   /** The chain goes on at this name. */
   | { readonly kind: "follow"; readonly by: "cname" | "alias"; readonly target: Uint8Array }
-  | { readonly kind: "result"; readonly rcode: number; readonly truncated: boolean; readonly answers: number };
+  /** A zone changed meanwhile: all that was told since the last "again" or the beginning does not count. */
+  | { readonly kind: "again" }
+  | { readonly kind: "result"; readonly rcode: number; readonly isTruncated: boolean; readonly answers: number };
 
 export type TraceCandidate = {
   readonly health: number;

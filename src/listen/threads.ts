@@ -8,7 +8,7 @@ import type { Address } from "./address.ts";
 export type ThreadSocket = { readonly address: Address; readonly descriptor: number | undefined };
 
 /** What an answerer needs to know of the configuration. */
-export type AnswerOptions = Pick<AnswererOptions, "nodeId" | "maxUdpSize" | "tcpIdleSeconds">;
+export type AnswerOptions = Pick<AnswererOptions, "nodeId" | "maxUdpSize" | "tcpIdleSeconds" | "clientSubnetSources">;
 
 /** `workerData` of a listener thread. `thread` is its place among the readers of the image. */
 export type ListenerThreadData = {

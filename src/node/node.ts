@@ -286,6 +286,7 @@ function startListener(
       nodeId: config["node.id"],
       maxUdpSize: config["dns.max_udp_size"],
       tcpIdleSeconds: STREAM_LIMITS.idleMs / 1000,
+      clientSubnetSources: config["dns.client_subnet_sources"],
     },
   };
   return new Promise((resolve) => {
