@@ -56,11 +56,13 @@ export type Turn = {
   readonly end?: { readonly next: string | undefined };
 };
 /** Finds what comes next. Once the page is full, it gives no more than the end. */
-export type Turns = (isFull: boolean) => Turn;
+export type Turns = (isFull: boolean) => Turn | Promise<Turn>;
 
 export type TurnsOptions = {
   /** Ends it at PAGE_BYTES_MAX; a list that is no page is complete. */
   readonly isPage?: boolean;
+  /** What stands before the items of a list. */
+  readonly before?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
 };
 
@@ -71,7 +73,7 @@ export type TurnsOptions = {
 export function jsonReply(turns: Turns, options: TurnsOptions): Promise<Reply> {
   return reply(turns, options, {
     contentType: "application/json; charset=utf-8",
-    head: '{"items":[',
+    head: JSON.stringify({ ...options.before, items: [] }).slice(0, -2),
     between: ",",
     tail: (next) => `],"next_cursor":${JSON.stringify(next ?? null)}}`,
   });
@@ -108,7 +110,7 @@ async function reply(turns: Turns, options: TurnsOptions, form: Form): Promise<R
 async function* piecesOf(turns: Turns, options: TurnsOptions, form: Form): AsyncGenerator<Buffer, Buffer> {
   const write = pieceWriter(turns, options, form);
   for (;;) {
-    const { piece, isLast } = write();
+    const { piece, isLast } = await write();
     if (isLast) return piece;
     if (piece.length > 0) yield piece;
     await setImmediate();
@@ -133,8 +135,8 @@ function pieceWriter(turns: Turns, { isPage = false }: TurnsOptions, { head, bet
     text = "";
     return piece;
   };
-  return (): { readonly piece: Buffer; readonly isLast: boolean } => {
-    const { items, end } = turns(isPage && bytes + text.length >= PAGE_BYTES_MAX);
+  return async (): Promise<{ readonly piece: Buffer; readonly isLast: boolean }> => {
+    const { items, end } = await turns(isPage && bytes + text.length >= PAGE_BYTES_MAX);
     for (const item of items) {
       text += isEmpty ? JSON.stringify(item) : between + JSON.stringify(item);
       isEmpty = false;

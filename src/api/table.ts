@@ -1,5 +1,6 @@
 /** The table of all routes: what a node serves, and what tests walk. */
 import { followConfig } from "../commands/config-documents.ts";
+import type { HealthView } from "../commands/health-view.ts";
 import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
 import type { CommandContext } from "../commands/run.ts";
@@ -11,6 +12,7 @@ import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { configRoutes } from "./routes/config.ts";
 import { exportRoutes } from "./routes/export.ts";
+import { healthRoutes } from "./routes/health.ts";
 import { healthCheckRoutes } from "./routes/health-checks.ts";
 import { idpRoutes } from "./routes/idp.ts";
 import { importRoutes } from "./routes/import.ts";
@@ -33,13 +35,14 @@ export type RouteParts = {
   readonly nodeRegion?: string | undefined;
   /** Whether this node's configuration lets scripts be health checks. */
   readonly areScriptsEnabled: boolean;
+  readonly health: HealthView;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
 };
 
 /** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
 export function apiRoutes(parts: RouteParts): readonly Route[] {
-  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled } = parts;
+  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled, health } = parts;
   return [
     ...authRoutes(signIn),
     ...idpRoutes(idp),
@@ -49,6 +52,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...recordRoutes(context),
     ...overrideRoutes(context),
     ...healthCheckRoutes({ ...context, areScriptsEnabled }),
+    ...healthRoutes(context, health),
     ...userRoutes(signIn),
     ...serviceAccountRoutes(signIn),
     ...tsigKeyRoutes(context),

@@ -51,6 +51,8 @@ export type GatedEntry = {
 export type Book = {
   readonly probes: Map<HealthKey, GatedProbe>;
   readonly zones: Map<string, ZoneBook>;
+  /** Names of `zones` in order; undefined: to be sorted anew. */
+  zoneOrder: readonly string[] | undefined;
   readonly ownRegion: string | undefined;
   readonly onEvent: (event: HealthEvent) => void;
 };
@@ -68,7 +70,7 @@ export type ZoneBook = {
 
 /** `ownRegion`: the node's. */
 export function createBook(ownRegion: string | undefined, onEvent: (event: HealthEvent) => void): Book {
-  return { probes: new Map(), zones: new Map(), ownRegion, onEvent };
+  return { probes: new Map(), zones: new Map(), zoneOrder: undefined, ownRegion, onEvent };
 }
 
 export function zoneBook(book: Book, zone: string): ZoneBook {
@@ -76,7 +78,25 @@ export function zoneBook(book: Book, zone: string): ZoneBook {
   if (known !== undefined) return known;
   const made: ZoneBook = { entries: new Map(), building: 0, held: [], order: undefined };
   book.zones.set(zone, made);
+  book.zoneOrder = undefined;
   return made;
+}
+
+export function dropZoneBook(book: Book, zone: string): void {
+  book.zones.delete(zone);
+  book.zoneOrder = undefined;
+}
+
+/** Names of zones that gate something, in order. */
+export function orderedZones(book: Book): readonly string[] {
+  book.zoneOrder ??= [...book.zones.keys()].sort();
+  return book.zoneOrder;
+}
+
+/** Keys of a zone's entries in order. */
+export function orderedEntries(zone: ZoneBook): readonly string[] {
+  zone.order ??= [...zone.entries.keys()].sort();
+  return zone.order;
 }
 
 /** Names hold no blank that is not escaped, so the key tells every pair apart. */

@@ -20,6 +20,8 @@ import type { HealthCheckTemplate, LbPolicy, RecordType } from "../model/objects
 import {
   type Book,
   createBook,
+  dropZoneBook,
+  entryKey,
   type GatedEntry,
   type GatedProbe,
   type GatedValue,
@@ -108,7 +110,7 @@ export function openGates(options: GatesOptions): HealthGates {
     gate: (rrset) => gate(state, rrset),
     ungate: (zone, name, type) => {
       const known = book.zones.get(zone);
-      const entry = known?.entries.get(`${name} ${type}`);
+      const entry = known?.entries.get(entryKey(name, type));
       if (known !== undefined && entry !== undefined) remove(state, known, entry);
     },
     beginZone: (zone) => {
@@ -122,7 +124,7 @@ export function openGates(options: GatesOptions): HealthGates {
       known.building = 0;
       for (const entry of [...known.entries.values()]) remove(state, known, entry);
       state.released.push(...known.held.splice(0));
-      book.zones.delete(zone);
+      dropZoneBook(book, zone);
     },
     settle: () => settle(state),
     started: () => dropUnheld(state.slots),
@@ -222,7 +224,7 @@ function endZone(state: State, name: string): void {
   zone.building = 0;
   for (const entry of [...zone.entries.values()]) if (entry.build !== building) remove(state, zone, entry);
   for (const probe of zone.held.splice(0)) state.released.push(probe);
-  if (zone.entries.size === 0) state.book.zones.delete(name);
+  if (zone.entries.size === 0) dropZoneBook(state.book, name);
 }
 
 function settle(state: State): void {

@@ -5,6 +5,7 @@ import { type ApiServer, startApiServer } from "../api/server.ts";
 import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
+import type { HealthView } from "../commands/health-view.ts";
 import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
@@ -16,6 +17,7 @@ import { createImportThread } from "./import-thread.ts";
 export async function openApi(
   { config, keys, api, metrics, probe, version, onAdminPassword }: ControlPlaneOptions,
   context: CommandContext,
+  health: HealthView,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
   const serviceAccountScope = config["auth.service_account_scope"];
@@ -34,6 +36,7 @@ export async function openApi(
       importTools: { parse: imports.parse, peers: ALONE },
       nodeRegion: config["node.region"],
       areScriptsEnabled: config["script_checks.enabled"],
+      health,
       nodeCount: ONE_NODE,
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),

@@ -7,6 +7,8 @@ import type { Address } from "../listen/address.ts";
 import { openStorePublisher, type StorePublisher } from "../publish/store-publisher.ts";
 import { type NodeStore, openStore } from "../store/open-store.ts";
 import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
+import { createEventLog } from "./event-log.ts";
+import { openHealthPlane } from "./health-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -50,19 +52,34 @@ export async function openControlPlane(
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);
+  const health = openHealthPlane({
+    store,
+    shared: options.shared,
+    port: options.health,
+    key: keys.health,
+    nodeId: options.nodeId,
+    region: config["node.region"],
+    areScriptsEnabled: config["script_checks.enabled"],
+    onEvent: createEventLog(log),
+    metrics,
+    log,
+  });
+  closing.use(health);
   const publisher = openStorePublisher({
     store,
     writer: openImageWriter(options.shared),
     log,
     region: config["node.region"],
+    gates: health.gates,
   });
   closing.use(publisher);
   registerStore(opened, publisher, metrics.registry);
   await publisher.start();
+  health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
   const { openApi } = await import("./api-plane.ts");
-  const api = await openApi(options, context, closing);
+  const api = await openApi(options, context, health.view, closing);
   return { store, publisher, api, imported };
 }
 

@@ -61,3 +61,13 @@ export const SECRET_FILE_BYTES_MAX = 2 ** 16;
 
 /** Zones that the log names one by one at the start. */
 export const SERVED_ZONES_NAMED = 10;
+
+/** Series of single checks and values in the metrics; the rest is counted. */
+export const HEALTH_CHECK_SERIES_MAX = 1_000;
+export const HEALTH_VALUE_SERIES_MAX = 2_000;
+/** One scrape reads many figures of the health thread, and asks for them once. */
+export const HEALTH_FIGURES_MS = 500;
+
+/** Events of health in the log within EVENT_LINES_MS; those beyond are counted. */
+export const EVENT_LINES_MAX = 100;
+export const EVENT_LINES_MS = 10_000;

@@ -45,6 +45,8 @@ editor    csrf  none  POST /healthchecks
 readonly  -     any   GET /healthchecks/{id}
 editor    csrf  none  PUT /healthchecks/{id}
 editor    csrf  none  DELETE /healthchecks/{id}
+readonly  -     any   GET /healthchecks/{id}/status
+readonly  -     any   GET /health/status
 admin     csrf  none  POST /service-accounts
 admin     -     any   GET /service-accounts
 admin     -     any   GET /service-accounts/{id}

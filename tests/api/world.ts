@@ -15,6 +15,7 @@ import { createImportThread } from "../../src/node/import-thread.ts";
 import { LIST_PAGE_MAX, type Store } from "../../src/store/store.ts";
 import { type ApiReply, type ApiRequest, startApi, type TestApi, type TestApiOptions } from "../support/api.ts";
 import { ALONE } from "../support/commands.ts";
+import { openHealthLab } from "../support/health-plane.ts";
 
 const MINUTE_MS = 60_000;
 const ADMIN_PASSWORD = "the first admin's password";
@@ -237,6 +238,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
       idp: createIdp(signIn, 1),
       importTools,
       areScriptsEnabled: true,
+      health: openHealthLab(context.store, { areScriptsEnabled: true }).view,
       nodeCount: () => 1,
     });
     return made.routes;

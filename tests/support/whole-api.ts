@@ -8,6 +8,7 @@ import { createSignIn, type SignIn } from "../../src/commands/sign-in.ts";
 import { createImportThread } from "../../src/node/import-thread.ts";
 import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
 import { ALONE } from "./commands.ts";
+import { type HealthLab, openHealthLab } from "./health-plane.ts";
 
 export type WholeApi = TestApi & { readonly routes: readonly Route[] };
 
@@ -16,7 +17,9 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
   const thread = createImportThread();
   let signIn: SignIn | undefined;
   let routes: readonly Route[] = [];
+  let health: HealthLab | undefined;
   const routesOf = (context: CommandContext): readonly Route[] => {
+    health = openHealthLab(context.store, { areScriptsEnabled: true });
     signIn = createSignIn({ context, signingKey: new Uint8Array(32).fill(7), serviceAccountScope: "issuing-node" });
     routes = apiRoutes({
       context,
@@ -24,6 +27,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       idp: createIdp(signIn, 1),
       importTools: { parse: thread.parse, peers: ALONE },
       areScriptsEnabled: true,
+      health: health.view,
       nodeCount: () => 1,
     });
     return routes;
@@ -35,6 +39,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
     routes,
     [Symbol.asyncDispose]: async () => {
       await api[Symbol.asyncDispose]();
+      health?.[Symbol.dispose]();
       signIn?.close();
       await thread[Symbol.asyncDispose]();
     },
