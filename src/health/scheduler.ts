@@ -245,8 +245,11 @@ function change(state: State, probe: Probe, spec: ProbeSpec): Probe {
     runSoon(state, probe);
     return probe;
   }
-  if (before.slot !== spec.slot) writeSlot(state.words, spec, probe.standing.state, probe.latencyUs);
-  if (before.intervalMs !== spec.intervalMs && probe.run === undefined) {
+  // The slot may be another, or the same and begun anew.
+  writeSlot(state.words, spec, probe.standing.state, probe.latencyUs);
+  if (before.intervalMs === spec.intervalMs) return probe;
+  if (probe.run !== undefined) probe.isFirstRun = true;
+  else {
     leaveQueues(state, probe);
     takeTurn(state, probe, state.clock.now());
   }
@@ -383,7 +386,7 @@ function note(state: State, probe: Probe, outcome: ProbeOutcome): void {
   probe.standing = judge(probe.standing, isSuccess, spec.failureThreshold);
   const to = probe.standing.state;
   if (isSuccess) probe.latencyUs = smoothLatency(probe.latencyUs, outcome.latencyUs);
-  if (isSuccess || from !== to) writeSlot(words, spec, to, probe.latencyUs);
+  writeSlot(words, spec, to, probe.latencyUs);
   const atMs = clock.wallMs();
   probe.aliveMs = clock.now();
   probe.checkedMs = atMs;

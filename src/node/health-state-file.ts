@@ -3,7 +3,7 @@
  * a few probes, so it is not flushed to the disk; a torn one is recognised.
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { errorCode, errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { readableFault } from "../base/private-path.ts";
@@ -65,8 +65,8 @@ export function openHealthStateWriter(path: string, source: HealthStateSource, l
     isWriting = true;
     try {
       await writeFile(draft, take(), { mode: MODE });
-      // What was written at the end meanwhile is newer.
-      if (!isClosed) await rename(draft, path);
+      // What was written at the end meanwhile is newer. Nothing may come in between.
+      if (!isClosed) renameSync(draft, path);
       hasFailed = false;
     } catch (error) {
       complain(error);

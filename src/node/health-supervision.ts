@@ -14,7 +14,7 @@ export type HealthSupervisionOptions = {
   readonly lifelessMs: number;
   readonly shared: SharedImage;
   readonly status: NodeStatus;
-  readonly config: Config;
+  readonly config: Pick<Config, "node.data_dir" | "cloud.metadata_url">;
   readonly nodeId: string;
   /** Its place among the readers of the image. */
   readonly thread: number;

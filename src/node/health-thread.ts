@@ -11,6 +11,7 @@ import type { Prober, ProberOptions } from "../health/prober.ts";
 import { hashText } from "../health/schedule.ts";
 import { createScheduler, type Scheduler } from "../health/scheduler.ts";
 import { IN_FLIGHT_MAX } from "../health/scheduler-limits.ts";
+import { forget } from "../health/state-text.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { createHealthResolver } from "./health-resolver.ts";
 import { openHealthStateWriter, readHealthState } from "./health-state-file.ts";
@@ -66,6 +67,7 @@ export function runHealth(
     now: Date.now,
     monotonicMs: () => performance.now(),
   });
+  const remembered = readHealthState(path, Date.now(), log);
   let control = data.port;
   const tell = (message: FromHealth) => control.postMessage(message);
   const scheduler = createScheduler({
@@ -81,11 +83,15 @@ export function runHealth(
     run: prober.run,
     seed: hashText(data.nodeId, 0),
     inFlightMax: Math.min(IN_FLIGHT_MAX, Math.floor(descriptorLimit() * HEALTH_DESCRIPTOR_SHARE)),
-    remembered: readHealthState(path, Date.now(), log),
+    remembered,
     onTransitions: (transitions) => tell({ kind: "transitions", transitions }),
     log,
   });
-  const file = openHealthStateWriter(path, scheduler, log);
+  const states = () => {
+    forget(remembered, Date.now());
+    return scheduler.states();
+  };
+  const file = openHealthStateWriter(path, { ...scheduler, states }, log);
   const hear = (message: ToHealth) => {
     if (message.kind === "policy") policy = message.policy;
     else obey(scheduler, message, tell);
