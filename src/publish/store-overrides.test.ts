@@ -60,14 +60,22 @@ test("an override that moves leaves nothing at its former name", async () => {
   assert.deepEqual(world.lab.ask("b.far. A"), ["NOERROR aa", "answer b.far. 60 IN A 10.0.0.1"]);
 });
 
-test("all values answer whatever the policy, and one of a CNAME or an ALIAS", async () => {
+test("an override goes by its policy, and without one all its values answer, but one of a CNAME or an ALIAS", async () => {
   await using world = await openStoreLab();
   const values = [{ value: "10.0.0.1" }, { value: "10.0.0.2" }];
-  await put(world, { ...A, values, lb_policy: { method: "failover" } });
+  await put(world, { ...A, values });
   assert.equal(world.lab.ask("a.far. A").length, 3);
+  await put(world, { ...A, values, lb_policy: { method: "failover", failover_order: ["10.0.0.2"] } });
+  assert.deepEqual(world.lab.ask("a.far. A"), ["NOERROR aa", "answer a.far. 60 IN A 10.0.0.2"]);
   const targets = [{ value: "a.far." }, { value: "b.far." }];
+  const answers = () => world.lab.ask("c.far. CNAME");
+  await put(world, { name: "c.far.", type: "CNAME", values: targets });
+  assert.deepEqual([answers(), answers()], [answers(), ["NOERROR aa", "answer c.far. 300 IN CNAME a.far."]]);
   await put(world, { name: "c.far.", type: "CNAME", values: targets, lb_policy: { method: "round-robin" } });
-  assert.deepEqual(world.lab.ask("c.far. CNAME"), ["NOERROR aa", "answer c.far. 300 IN CNAME a.far."]);
+  assert.deepEqual(
+    new Set([answers(), answers()].flat()),
+    new Set(["NOERROR aa", "answer c.far. 300 IN CNAME a.far.", "answer c.far. 300 IN CNAME b.far."]),
+  );
 });
 
 test("of overrides that a merge left beside each other the newer one answers", async () => {

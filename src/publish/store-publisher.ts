@@ -304,8 +304,8 @@ function activeZone({ options: { store } }: State, zone: string): Stored<"zone">
 
 /** Another life of the zone, or another TTL or policy of all records that inherit it. */
 function needsBuilding(image: ZoneImage, { born, body }: Stored<"zone">): boolean {
-  if (image.born !== born || image.body.default_ttl !== body.default_ttl) return true;
-  const [before, after] = [image.body.lb_policy, body.lb_policy];
+  if (image.born !== born || image.defaults.default_ttl !== body.default_ttl) return true;
+  const [before, after] = [image.defaults.lb_policy, body.lb_policy];
   return before !== after && JSON.stringify(before) !== JSON.stringify(after);
 }
 

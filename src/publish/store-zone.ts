@@ -67,6 +67,8 @@ export type ZoneImage = {
   /** Of the zone in the store: another life of it is another zone. */
   readonly born: Stamp;
   readonly selected: SelectedNames;
+  /** What records were made of that leave it to their zone. */
+  readonly defaults: Pick<ZoneBody, "default_ttl" | "lb_policy">;
   /** What the SOA was made of. */
   body: ZoneBody;
   serial: number;
@@ -81,7 +83,8 @@ export function buildZone(tools: ZoneTools, stored: Stored<"zone">, serial: numb
   const wire = wireName(body.name);
   readKey(tools, tools.apex, wire);
   const handle = createZone(tools.writer, tools.apex);
-  const image: ZoneImage = { name: body.name, wire, handle, born, selected: createSelectedNames(), body, serial };
+  const selected = createSelectedNames();
+  const image: ZoneImage = { name: body.name, wire, handle, born, selected, defaults: body, body, serial };
   putSoa(publisherOf(tools, image), body, serial, false);
   return image;
 }
@@ -185,9 +188,9 @@ function putRecord(
 ): void {
   const { selecting } = tools;
   const { name, type } = record;
-  const table = prepareSelection(selecting, image.selected, image.name, record, policyOf(record, image.body));
+  const table = prepareSelection(selecting, image.selected, image.name, record, policyOf(record, image.defaults));
   const rdatas = answeredValues(record, table).map((value) => valueRdata(record, value).wire);
-  const ttl = record.ttl === 0 ? image.body.default_ttl : record.ttl;
+  const ttl = record.ttl === 0 ? image.defaults.default_ttl : record.ttl;
   const isDone = change(tools, publisher, image, owner, typeNumber(type), ttl, rdatas, table);
   if (isDone) return;
   // What stood there may name slots that are no longer its own.

@@ -4,7 +4,11 @@ import { newId } from "../../src/commands/run.ts";
 import type { RecordBody, ZoneBody } from "../../src/model/objects.ts";
 import { type RecordCreate, recordFromCreate } from "../../src/model/record.ts";
 import { type ZoneCreate, zoneFromCreate } from "../../src/model/zone.ts";
-import { openStorePublisher, type StorePublisher } from "../../src/publish/store-publisher.ts";
+import {
+  openStorePublisher,
+  type StorePublisher,
+  type StorePublisherOptions,
+} from "../../src/publish/store-publisher.ts";
 import type { StoreTransaction } from "../../src/store/store.ts";
 import { type TemporaryStore, temporaryStore } from "./store.ts";
 import { openLab, type ZoneLab } from "./zone-lab.ts";
@@ -37,11 +41,14 @@ export function editOf(tx: StoreTransaction): StoreEdit {
   };
 }
 
-export async function openStoreLab(): Promise<StoreLab> {
+export type StoreLabOptions = Pick<StorePublisherOptions, "gates" | "region">;
+
+export async function openStoreLab(options: StoreLabOptions = {}): Promise<StoreLab> {
   const temporary = await temporaryStore();
   const lab = openLab([]);
   const faults: string[] = [];
   const publisher = openStorePublisher({
+    ...options,
     store: temporary.store,
     writer: lab.writer,
     log: (level, message) => {
