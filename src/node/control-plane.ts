@@ -9,6 +9,7 @@ import { type NodeStore, openStore } from "../store/open-store.ts";
 import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
 import { createEventLog } from "./event-log.ts";
 import { openHealthPlane } from "./health-plane.ts";
+import { openNotifier } from "./notify-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -38,10 +39,12 @@ export async function openControlPlane(
   options: ControlPlaneOptions,
   closing: AsyncDisposableStack,
 ): Promise<ControlPlane> {
-  const { config, keys, log, metrics } = options;
+  const { config, keys, log, metrics, nodeId } = options;
+  // First in, so that the last events are waited for when nothing else is open any more.
+  const notifier = closing.use(openNotifier({ config, nodeId, registry: metrics.registry, log }));
   const opened = await openStore({
     directory: config["node.data_dir"],
-    nodeId: options.nodeId,
+    nodeId,
     secretKey: keys.store,
     ...(keys.formerStore === undefined ? {} : { previousFileKey: keys.formerStore }),
     auditRetentionDays: config["audit.retention_days"],
@@ -52,15 +55,19 @@ export async function openControlPlane(
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);
+  const logEvent = createEventLog(log);
   const health = openHealthPlane({
     store,
     shared: options.shared,
     port: options.health,
     key: keys.health,
-    nodeId: options.nodeId,
+    nodeId,
     region: config["node.region"],
     areScriptsEnabled: config["script_checks.enabled"],
-    onEvent: createEventLog(log),
+    onEvent: (event) => {
+      logEvent(event);
+      notifier.emit(event);
+    },
     metrics,
     log,
   });
@@ -75,7 +82,7 @@ export async function openControlPlane(
   closing.use(publisher);
   registerStore(opened, publisher, metrics.registry);
   await publisher.start();
-  health.published();
+  await health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
   const { openApi } = await import("./api-plane.ts");
