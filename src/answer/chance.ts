@@ -10,7 +10,7 @@ export function createChance(): Int32Array {
   return state;
 }
 
-/** A whole number from 0 to `bound` - 1; `bound` is at most 2^31. */
+/** A whole number from 0 to `bound` - 1; `bound` is at most 2^32. */
 export function drawBelow(state: Int32Array, bound: number): number {
   const second = state[1]!;
   let word = Math.imul(second, 5);

@@ -24,6 +24,8 @@ export type LabOptions = {
   readonly maxUdpSize?: number;
   readonly tcpIdleSeconds?: number;
   readonly forward?: ForwardHook;
+  /** Start value of the name hashes of this image. */
+  readonly hashSeed?: number;
   /** Milliseconds since 1970. */
   readonly nowSeconds?: number;
   /** What else the answerer is given. */
@@ -96,7 +98,7 @@ export function negative(apex: string): string {
 }
 
 export function openLab(texts: readonly string[], options: LabOptions = {}): ZoneLab {
-  const shared = createSharedImage(HASH_SEED);
+  const shared = createSharedImage(options.hashSeed ?? HASH_SEED);
   const control = new Int32Array(shared.control);
   control.set(COOKIE_SECRETS.today, CONTROL.COOKIE_SECRET);
   control.set(COOKIE_SECRETS.yesterday, CONTROL.COOKIE_SECRET_BEFORE);
