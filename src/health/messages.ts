@@ -16,7 +16,7 @@ export type ToHealth =
   | { readonly kind: "ask-figures"; readonly id: number };
 
 export type FromHealth =
-  /** Sent by every health thread that begins, the first and each replacement: it knows no probe yet. */
+  /** Sent by every replacement of a health thread: it knows no probe yet. The first one hears all from the beginning. */
   | { readonly kind: "ready" }
   /**
    * Of probes named in a "probes" message, those whose state is known from before: from the time before a restart, or because

@@ -35,8 +35,11 @@ export type HealthPlane = Disposable & {
   /** For the publisher, which has to be told of before it starts. */
   readonly gates: HealthGates;
   readonly view: HealthView;
-  /** The publisher has put all of the store into the image: what it did not gate is not gated. */
-  readonly published: () => void;
+  /**
+   * The publisher has put all of the store into the image: what it did not gate is not gated. Resolves when the states that
+   * are known from before stand where answers see them, or nobody says so in time.
+   */
+  readonly published: () => Promise<void>;
 };
 
 /** Opens it with the standalone checks of the store; the publisher's gates follow. */
@@ -82,9 +85,12 @@ export function openHealthPlane(options: HealthPlaneOptions): HealthPlane {
       nodeId: options.nodeId,
       ...createStatusView({ book: openedGates.book, checks: openedChecks }, outbox.ask),
     },
-    published: () => {
+    published: async () => {
       openedGates.started();
       outbox.complete();
+      if (specsOf(gates, checks).next().done === true) return;
+      // Messages are heard in order: whoever answers this has taken up the states of all probes.
+      await outbox.askFigures();
     },
     [Symbol.dispose]: () => {
       followed();

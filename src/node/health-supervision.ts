@@ -16,6 +16,8 @@ export type HealthSupervisionOptions = {
   readonly status: NodeStatus;
   readonly config: Pick<Config, "node.data_dir" | "cloud.metadata_url">;
   readonly nodeId: string;
+  /** Of the runner of scripts; undefined where scripts are not enabled. */
+  readonly runnerSocket: string | undefined;
   /** Its place among the readers of the image. */
   readonly thread: number;
   readonly log: Log;
@@ -50,6 +52,8 @@ export function startHealth(options: HealthSupervisionOptions): HealthSupervisio
         nodeId,
         dataDirectory: config["node.data_dir"],
         metadataUrl: config["cloud.metadata_url"],
+        runnerSocket: options.runnerSocket,
+        isFirst,
         port: port1,
       };
       if (isFirst) unused = port2;

@@ -11,6 +11,7 @@ import type { Prober, ProberOptions } from "../health/prober.ts";
 import { hashText } from "../health/schedule.ts";
 import { createScheduler, type Scheduler } from "../health/scheduler.ts";
 import { IN_FLIGHT_MAX } from "../health/scheduler-limits.ts";
+import { createScriptClient } from "../health/script-client.ts";
 import { forget } from "../health/state-text.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { createHealthResolver } from "./health-resolver.ts";
@@ -28,6 +29,10 @@ export type HealthData = {
   readonly nodeId: string;
   readonly dataDirectory: string;
   readonly metadataUrl: string;
+  /** Of the runner of scripts; undefined where scripts are not enabled. */
+  readonly runnerSocket: string | undefined;
+  /** False for a replacement. */
+  readonly isFirst: boolean;
   /** To the control thread; transferred. */
   readonly port: MessagePort;
 };
@@ -59,11 +64,15 @@ export function runHealth(
   const lifeSigns = giveLifeSigns(data.status, "health");
   const path = join(data.dataDirectory, HEALTH_STATE_FILE);
   let policy = STRICTEST_POLICY;
+  const scripts =
+    data.runnerSocket === undefined
+      ? undefined
+      : createScriptClient({ socketPath: data.runnerSocket, now: () => performance.now() });
   const prober = makeProber({
     resolveHost: createHealthResolver(data.shared, data.thread),
     metadataUrl: data.metadataUrl,
     policy: () => policy,
-    runScript: async () => NO_RUNNER,
+    runScript: scripts?.run ?? (async () => NO_RUNNER),
     now: Date.now,
     monotonicMs: () => performance.now(),
   });
@@ -97,7 +106,7 @@ export function runHealth(
     else obey(scheduler, message, tell);
   };
   control.on("message", hear);
-  tell({ kind: "ready" });
+  if (!data.isFirst) tell({ kind: "ready" });
   supervisor.on("message", (command: HealthCommand) => {
     control.close();
     if (command.kind === "control-port") {
@@ -107,6 +116,7 @@ export function runHealth(
     }
     scheduler.close();
     prober.close();
+    scripts?.close();
     file.close();
     lifeSigns[Symbol.dispose]();
     supervisor.close();

@@ -30,6 +30,7 @@ import {
   STOP_DEADLINE_MS,
 } from "./limits.ts";
 import { nodeIdOf } from "./node-id.ts";
+import { startRunner } from "./script-runner.ts";
 import {
   countRestart,
   createNodeStatus,
@@ -122,8 +123,11 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const frame: Frame = { ...options, shared, status, nodeId, keys };
 
   const published = Promise.withResolvers<void>();
+  const runner = startRunner(config, data.path, log);
+  if (runner !== undefined) undo.use(runner);
   const health = startHealth({
     ...frame,
+    runnerSocket: runner?.socketPath,
     entry: frame.plan.health,
     lifelessMs: frame.plan.healthLifelessMs,
     thread: answerThreads + 1,
