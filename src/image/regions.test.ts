@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
-import { putRegions, type RegionPrefix, regionOf } from "./regions.ts";
+import { putRegions, type RegionPrefix, regionOf, regionScope } from "./regions.ts";
 import { createSharedImage } from "./shared.ts";
 import { openView } from "./view.ts";
 import { collect, openImageWriter } from "./writer.ts";
@@ -71,6 +71,49 @@ test("the region of an address is that of the longest prefix that covers it", ()
       }
     }),
     { numRuns: 300 },
+  );
+});
+
+/** The first and the last address with the same first bits. */
+function ends(address: Uint8Array, bits: number): Uint8Array[] {
+  return edges({ address: withoutHostBits(address, bits), prefixLength: bits, region: 1 }).slice(0, 2);
+}
+
+/** Whether the networks of mappings that lie within a block, or end in it, leave all of it in one region. */
+function isOneRegion(table: readonly RegionPrefix[], address: Uint8Array, bits: number): boolean {
+  const region = longestMatch(table, address);
+  const inside = table.filter((prefix) => {
+    const block = withoutHostBits(address, bits);
+    return (
+      prefix.address.length === address.length &&
+      ends(block, bits).every((end, index) => {
+        const [first, last] = [Buffer.from(prefix.address), Buffer.from(ends(prefix.address, prefix.prefixLength)[1]!)];
+        return index === 0 ? Buffer.compare(last, end) >= 0 : Buffer.compare(first, end) <= 0;
+      })
+    );
+  });
+  // A region changes only where a network begins or ends.
+  const [low, high] = ends(address, bits).map((end) => Buffer.from(end));
+  const places = [low!, high!, ...inside.flatMap(edges)].filter((place) => {
+    return Buffer.compare(Buffer.from(place), low!) >= 0 && Buffer.compare(Buffer.from(place), high!) <= 0;
+  });
+  return places.every((place) => longestMatch(table, place) === region);
+}
+
+test("the scope is the shortest prefix within which the region is the same", () => {
+  const writer = openImageWriter(createSharedImage(1));
+  const view = openView(writer.view.shared);
+  fc.assert(
+    fc.property(prefixes, fc.array(fc.oneof(addressOf(4), addressOf(16)), { maxLength: 6 }), (table, others) => {
+      putRegions(writer, table);
+      for (const address of [...others, ...table.slice(0, 6).flatMap(edges)]) {
+        const bits = regionScope(view, address, 0, address.length);
+        const said = `${address.join(".")}/${bits}`;
+        assert.ok(isOneRegion(table, address, bits), `${said} is in several regions`);
+        if (bits > 0) assert.ok(!isOneRegion(table, address, bits - 1), `${said} is longer than it has to be`);
+      }
+    }),
+    { numRuns: 200 },
   );
 });
 
