@@ -15,7 +15,6 @@ import {
   takeHealthSlot,
 } from "../image/health.ts";
 import { HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
-import { completeTemplate } from "../model/health-template.ts";
 import type { HealthCheckTemplate, LbPolicy, RecordType } from "../model/objects.ts";
 import {
   type Book,
@@ -34,7 +33,7 @@ import {
 } from "./book.ts";
 import type { KnownState } from "./messages.ts";
 import type { ProbeSpec, ProbeState, Transition } from "./probe.ts";
-import { probeTarget } from "./target.ts";
+import { type ProbeSettings, probeSettings, probeTarget } from "./target.ts";
 
 /** An RRset that probes gate; what src/publish/gates.ts says of it. */
 export type GatedRRset = {
@@ -141,9 +140,9 @@ export function openGates(options: GatesOptions): HealthGates {
 function gate(state: State, rrset: GatedRRset): readonly number[] {
   const { book } = state;
   const { zone, name, type, id, method } = rrset;
-  const template = completeTemplate(rrset.template, type);
+  const settings = probeSettings(rrset.template, type);
   const values = rrset.values.map(({ value, port, region }): GatedValue => {
-    const probe = probeOf(state, type, template, value, port);
+    const probe = probeOf(state, settings, value, port);
     return { value, region, probe };
   });
   const known = zoneBook(book, zone);
@@ -155,12 +154,11 @@ function gate(state: State, rrset: GatedRRset): readonly number[] {
 /** The probe of a value, with one more holder. Undefined where it cannot be probed. */
 function probeOf(
   state: State,
-  type: RecordType,
-  template: HealthCheckTemplate,
+  settings: ProbeSettings,
   value: string,
   valuePort: number | undefined,
 ): GatedProbe | undefined {
-  const target = probeTarget(type, template, value, valuePort);
+  const target = probeTarget(settings, value, valuePort);
   if (target === undefined) return undefined;
   const { book, options, slots } = state;
   const key = options.keyOf(target.text);
