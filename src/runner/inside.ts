@@ -39,6 +39,21 @@ function attemptUdp({ host, port }: Attempt): Promise<string> {
   });
 }
 
+/** Open files that came from outside: this process's own have O_CLOEXEC. */
+function inheritedDescriptors(): number[] {
+  const isOwn = (name: string) => {
+    try {
+      const flags = /^flags:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, "latin1"))?.[1] ?? "0";
+      return (Number.parseInt(flags, 8) & 0o2000000) !== 0;
+    } catch {
+      return true;
+    }
+  };
+  return readdirSync("/proc/self/fd")
+    .filter((name) => Number(name) > 2 && !isOwn(name))
+    .map(Number);
+}
+
 function canWrite(path: string): boolean {
   try {
     writeFileSync(path, "");
@@ -61,6 +76,7 @@ const report = {
   environment: Object.keys(process.env),
   seen: asked.hidden.filter((path) => existsSync(path)),
   writable: ["/written", "/usr/written", "/etc/written", "/dev/written"].filter(canWrite),
+  descriptors: inheritedDescriptors(),
   processes: readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length,
   codes: await Promise.all(codes),
 };

@@ -7,6 +7,7 @@ import { type Log, openLog } from "../base/log.ts";
 import { type RunnerArguments, runnerArguments } from "./arguments.ts";
 import { blockAddresses } from "./blocked-addresses.ts";
 import { prepareCell } from "./cell.ts";
+import { closeInherited } from "./descriptors.ts";
 import { createGuard, type Guard } from "./guard.ts";
 import { createScriptQueue, type ScriptQueue } from "./queue.ts";
 import { runScript } from "./run-script.ts";
@@ -25,6 +26,7 @@ export async function runScriptRunner(words: readonly string[], environment: Nod
   try {
     const options = runnerArguments(words);
     const { log, flush } = openLog(STDERR, options.logLevel, options.logFormat);
+    closeInherited(options.socket === undefined ? [FIRST_INHERITED] : []);
     yieldToOthers();
     const { server, end } = startRunnerHere(options, log);
     const stop = async () => {

@@ -60,10 +60,11 @@ export function sandboxArguments({ directory, filterDescriptor }: Sandbox, comma
     ...["--ro-bind", "/usr", "/usr"],
     ...ROOT_PARTS.flatMap((part) => ["--ro-bind-try", `/${part}`, `/${part}`]),
     ...ETC_VISIBLE.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
-    ...(directory === undefined ? [] : ["--ro-bind", directory, directory]),
     ...["--proc", "/proc", "--dev", "/dev"],
     ...writable("/tmp"),
     ...writable("/dev/shm"),
+    // Last, for it may lie below one of the others.
+    ...(directory === undefined ? [] : ["--ro-bind", directory, directory]),
     ...["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/"],
     ...["--seccomp", `${filterDescriptor}`],
     "--",

@@ -17,6 +17,7 @@ const GOOD = {
   environment: ["PATH", "LANG", "PWD"],
   seen: [],
   writable: [],
+  descriptors: [4],
   processes: 2,
   codes: ["EACCES", "EACCES", "EACCES"],
 };
@@ -41,6 +42,7 @@ for (const [what, change, expected] of [
   ["the service's variables", { environment: ["PATH", "SVC_REPLICATION_ENCRYPT_KEY"] }, /SVC_REPLICATION_ENCRYPT_KEY/],
   ["a view of the data", { seen: ["/srv/data"] }, /sees \/srv\/data/],
   ["a place to write", { writable: ["/usr/written"] }, /write to \/usr\/written/],
+  ["somebody's open file", { descriptors: [4, 251] }, /open file 251/],
   ["other processes", { processes: 90 }, /sees 90 processes/],
   ["a way to the metadata", { codes: ["", "EACCES", "EACCES"] }, /169\.254\.169\.254 port 80 can be reached over TCP/],
   ["a time-out instead of a no", { codes: ["ETIMEDOUT", "EACCES", "EACCES"] }, /is not refused by this machine/],

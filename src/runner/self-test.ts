@@ -58,14 +58,16 @@ export function reportFault(report: unknown, userId: number, tried: readonly Att
   }
   if (status.NoNewPrivs !== "1") return "it may gain privileges";
   if (status.Seccomp !== "2") return "its system calls are not filtered";
-  const lists = ["groups", "environment", "seen", "writable", "codes"].map((name) => fields[name]);
+  const lists = ["groups", "environment", "seen", "writable", "codes", "descriptors"].map((name) => fields[name]);
   if (!lists.every((list) => Array.isArray(list))) return "the report is not whole";
-  const [groups = [], environment = [], seen = [], writable = [], codes = []] = lists;
+  const [groups = [], environment = [], seen = [], writable = [], codes = [], descriptors = []] = lists;
   if (groups.includes(0)) return "it is in the group of root";
   const foreign = environment.find((name) => !ENVIRONMENT.includes(String(name)));
   if (foreign !== undefined) return `it sees the variable ${String(foreign)}`;
   if (seen.length > 0) return `it sees ${String(seen[0])}`;
   if (writable.length > 0) return `it can write to ${String(writable[0])}`;
+  const open = descriptors.find((one) => one !== EXTRA_DESCRIPTOR);
+  if (open !== undefined) return `it has the open file ${String(open)} of another program`;
   if (fields.processes !== PROCESSES) return `it sees ${String(fields.processes)} processes`;
   return tried.map((attempt, index) => attemptFault(attempt, codes[index])).find((fault) => fault !== undefined);
 }
