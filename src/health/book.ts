@@ -30,8 +30,10 @@ export type GatedProbe = {
 export type GatedValue = {
   readonly value: string;
   readonly region: string | undefined;
-  /** Absent: it cannot be probed, or no slot is left. */
+  /** Undefined: it is not probed. */
   readonly probe: GatedProbe | undefined;
+  /** It would be probed, had a slot been left. */
+  readonly lacksSlot: boolean;
 };
 
 export type GatedEntry = {

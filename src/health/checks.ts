@@ -1,10 +1,11 @@
 /** Standalone checks: each is a probe of its own that gates nothing. They are those of the store at every moment. */
+import { isDeepStrictEqual } from "node:util";
 import { checkTarget } from "../model/endpoint.ts";
 import type { HealthCheckBody } from "../model/objects.ts";
 import { type ChangeBatch, LIST_PAGE_MAX, type Store } from "../store/store.ts";
 import type { HealthEvent } from "./book.ts";
 import type { KnownState } from "./messages.ts";
-import type { ProbeSpec, ProbeState, Transition } from "./probe.ts";
+import { asksTheSame, type ProbeSpec, type ProbeState, type Transition } from "./probe.ts";
 
 export type WatchedCheck = {
   readonly body: HealthCheckBody;
@@ -12,7 +13,12 @@ export type WatchedCheck = {
   readonly spec: ProbeSpec | undefined;
   /** As far as this thread has heard. */
   state: ProbeState;
+  /** What whoever hears of events takes it to be. */
+  told: Told;
 };
+
+/** A check that is not judged yet counts as healthy. */
+type Told = Exclude<ProbeState, "unknown">;
 
 export type ChecksOptions = {
   readonly store: Pick<Store, "list" | "onChange">;
@@ -50,7 +56,8 @@ export function openChecks(options: ChecksOptions): Checks {
       for (const { key, state: found } of states) {
         const check = state.byId.get(key);
         if (check === undefined || check.state === found) continue;
-        if (check.state === "unknown") check.state = found;
+        // What it was before the start is no event; what a health thread did not get to tell before it died is one.
+        if (check.state === "unknown") become(check, found);
         else turn(state, key, check.state, found);
       }
     },
@@ -84,9 +91,10 @@ function isCheck(body: object | undefined): body is HealthCheckBody {
 function watch({ options, byId }: State, body: HealthCheckBody): void {
   const former = byId.get(body.id);
   const spec = body.protocol === "script" && !options.areScriptsEnabled ? undefined : specOf(body);
-  const isSame = JSON.stringify(former?.spec) === JSON.stringify(spec);
-  byId.set(body.id, { body, spec, state: spec === undefined ? "unknown" : (former?.state ?? "unknown") });
-  if (isSame) return;
+  const isSameQuestion = former?.spec !== undefined && spec !== undefined && asksTheSame(former.spec, spec);
+  const state = isSameQuestion ? former.state : "unknown";
+  byId.set(body.id, { body, spec, state, told: former?.told ?? "healthy" });
+  if (isDeepStrictEqual(former?.spec, spec)) return;
   if (spec === undefined) options.stop(body.id);
   else options.start(spec);
 }
@@ -113,13 +121,23 @@ function specOf(body: HealthCheckBody): ProbeSpec | undefined {
   return { ...base, host, port, path: http_config?.path ?? "/", ...http };
 }
 
+/** Silently: nobody is told. */
+function become(check: WatchedCheck, state: ProbeState): void {
+  check.state = state;
+  check.told = state === "unhealthy" ? "unhealthy" : "healthy";
+}
+
 function turn({ options, byId }: State, id: string, from: ProbeState, to: ProbeState): void {
   const check = byId.get(id);
   if (check === undefined) return;
+  // A state from before the start that nobody told of is no event.
+  if (check.state !== from) become(check, from);
+  const { told } = check;
   check.state = to;
-  // An unknown state counts as healthy: that it is healthy is no news.
-  if (from === to || (from === "unknown" && to === "healthy")) return;
+  if (to === "unknown" || to === told) return;
+  check.told = to;
   const { name, protocol, target } = check.body;
-  const data = { state: to, previous: from, name, protocol, ...(target === undefined ? {} : { target }) };
+  const previous = told === "healthy" ? from : told;
+  const data = { state: to, previous, name, protocol, ...(target === undefined ? {} : { target }) };
   options.onEvent({ type: "health.check_transition", subject: id, data });
 }

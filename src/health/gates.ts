@@ -33,7 +33,7 @@ import {
 } from "./book.ts";
 import type { KnownState } from "./messages.ts";
 import type { ProbeSpec, ProbeState, Transition } from "./probe.ts";
-import { type ProbeSettings, probeSettings, probeTarget } from "./target.ts";
+import { type ProbeTarget, probeSettings, probeTarget } from "./target.ts";
 
 /** An RRset that probes gate; what src/publish/gates.ts says of it. */
 export type GatedRRset = {
@@ -75,8 +75,6 @@ export type HealthGates = {
   readonly hear: (transitions: readonly Transition[]) => void;
   /** What the health thread knew of probes before it was told of them. */
   readonly recall: (states: readonly KnownState[]) => void;
-  /** Values that had no slot when they were gated, since the start. */
-  readonly slotsMissing: () => number;
 };
 
 const COMPLAINT_PAUSE_MS = 60_000;
@@ -88,7 +86,6 @@ type State = {
   /** Probes of values that are in the book no more, each once a value. */
   readonly released: GatedProbe[];
   builds: number;
-  slotsMissing: number;
   complainedMs: number;
 };
 
@@ -100,7 +97,6 @@ export function openGates(options: GatesOptions): HealthGates {
     book: createBook(options.region, options.onEvent),
     released: [],
     builds: 0,
-    slotsMissing: 0,
     complainedMs: Number.NEGATIVE_INFINITY,
   };
   const { book } = state;
@@ -133,7 +129,6 @@ export function openGates(options: GatesOptions): HealthGates {
     recall: (states) => {
       for (const known of states) recall(state, known);
     },
-    slotsMissing: () => state.slotsMissing,
   };
 }
 
@@ -142,8 +137,9 @@ function gate(state: State, rrset: GatedRRset): readonly number[] {
   const { zone, name, type, id, method } = rrset;
   const settings = probeSettings(rrset.template, type);
   const values = rrset.values.map(({ value, port, region }): GatedValue => {
-    const probe = probeOf(state, settings, value, port);
-    return { value, region, probe };
+    const target = probeTarget(settings, value, port);
+    const probe = target === undefined ? undefined : probeOf(state, target);
+    return { value, region, probe, lacksSlot: target !== undefined && probe === undefined };
   });
   const known = zoneBook(book, zone);
   const former = putEntry(book, known, { zone, name, type, id, method, values, build: known.building });
@@ -151,15 +147,8 @@ function gate(state: State, rrset: GatedRRset): readonly number[] {
   return values.map(({ probe }) => probe?.slot ?? 0);
 }
 
-/** The probe of a value, with one more holder. Undefined where it cannot be probed. */
-function probeOf(
-  state: State,
-  settings: ProbeSettings,
-  value: string,
-  valuePort: number | undefined,
-): GatedProbe | undefined {
-  const target = probeTarget(settings, value, valuePort);
-  if (target === undefined) return undefined;
+/** The probe of that target, with one more holder. Undefined where no slot is left for it. */
+function probeOf(state: State, target: ProbeTarget): GatedProbe | undefined {
   const { book, options, slots } = state;
   const key = options.keyOf(target.text);
   const known = book.probes.get(key);
@@ -188,12 +177,10 @@ function takeSlot(state: State, key: HealthKey): number | undefined {
     return takeHealthSlot(state.slots, key);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    state.slotsMissing += 1;
     const { now, log } = state.options;
     if (now() - state.complainedMs >= COMPLAINT_PAUSE_MS) {
       state.complainedMs = now();
-      const values = state.slotsMissing;
-      log("error", `values are answered without a health check: ${errorText(error)}`, { values });
+      log("error", `values are answered without a health check: ${errorText(error)}`);
     }
     return undefined;
   }

@@ -1,4 +1,5 @@
 /** A probe: what is asked, how an answer is judged, and what came of it. */
+import { isDeepStrictEqual } from "node:util";
 import type { HttpConfig, ScriptConfig } from "../model/objects.ts";
 
 /** Everything that a probe needs. It holds secrets: it stays in memory and in no log. */
@@ -22,6 +23,15 @@ export type ProbeSpec = {
   readonly http?: HttpConfig;
   readonly script?: ScriptConfig;
 };
+
+/** Whether two probes ask one thing, however often and however it is judged. What asks another thing begins unjudged. */
+export function asksTheSame(one: ProbeSpec, other: ProbeSpec): boolean {
+  return isDeepStrictEqual(questionOf(one), questionOf(other));
+}
+
+function questionOf({ protocol, host, port, path, http, script }: ProbeSpec): unknown[] {
+  return [protocol, host, port, path, http, script];
+}
 
 /** Successes in a row that make it healthy again. */
 export const RECOVERY_THRESHOLD = 2;

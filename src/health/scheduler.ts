@@ -2,14 +2,21 @@
  * Runs every probe once an interval and keeps what came of it. One thread owns a scheduler: it writes the states and latencies
  * of the shared health words, first of all, and says afterwards what has changed.
  */
-import { isDeepStrictEqual } from "node:util";
 import type { Log } from "../base/log.ts";
 import { addDue, type Due, type DueQueue, removeDue } from "./due-queue.ts";
 import { clearPlace, createHistory, freePlace, type History, noteOutcome, outcomesAt, takePlace } from "./history.ts";
 import { judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
 import { createLateness, type Lateness, latenessAt, noteLateness } from "./lateness.ts";
 import type { KnownState } from "./messages.ts";
-import type { ProbeError, ProbeFigures, ProbeOutcome, ProbeSpec, ProbeStatus, Transition } from "./probe.ts";
+import {
+  asksTheSame,
+  type ProbeError,
+  type ProbeFigures,
+  type ProbeOutcome,
+  type ProbeSpec,
+  type ProbeStatus,
+  type Transition,
+} from "./probe.ts";
 import { hashText, nextDue, phaseOf, phasePoint } from "./schedule.ts";
 import {
   COMPLAINT_MS,
@@ -254,14 +261,6 @@ function change(state: State, probe: Probe, spec: ProbeSpec): Probe {
     takeTurn(state, probe, state.clock.now());
   }
   return probe;
-}
-
-function asksTheSame(one: ProbeSpec, other: ProbeSpec): boolean {
-  return isDeepStrictEqual(questionOf(one), questionOf(other));
-}
-
-function questionOf({ protocol, host, port, path, http, script }: ProbeSpec): unknown[] {
-  return [protocol, host, port, path, http, script];
 }
 
 /** The next moment of the probe's own phase, which is anchored in the time of day, so that a restart keeps it. */

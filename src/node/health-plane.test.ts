@@ -93,6 +93,32 @@ test("an unknown check that turns out healthy is no event, one that turns out un
   );
 });
 
+test("a check that asks another thing begins unjudged, and who heard that it was unhealthy hears that it is not", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await store.write((tx) => tx.put("healthcheck", check("chk_one")));
+  using lab = openHealthLab(store);
+  const { fake, events } = lab;
+  await probes(lab, 1);
+  fake.turn("chk_one", "unhealthy");
+  await waitFor("the event", 5000, () => events.length === 1);
+  await store.write((tx) => tx.put("healthcheck", check("chk_one", { interval_seconds: 30 })));
+  assert.equal((await lab.view.check("chk_one"))?.state, "unhealthy", "it asks the same");
+  await store.write((tx) => tx.put("healthcheck", check("chk_one", { target: "192.0.2.10:5432" })));
+  const text = await lab.registry.metrics();
+  assert.ok(text.includes('svc_health_check_status{id="chk_one",name="name of chk_one"} -1\n'));
+  fake.set("chk_one", { state: "unknown" });
+  fake.turn("chk_one", "healthy");
+  await waitFor("the event", 5000, () => events.length === 2);
+  assert.deepEqual(
+    events.map(({ data }) => [data.previous, data.state]),
+    [
+      ["unknown", "unhealthy"],
+      ["unhealthy", "healthy"],
+    ],
+  );
+});
+
 test("scripts are started where the configuration has them, and checks follow every write", async () => {
   await using temporary = await temporaryStore();
   const { store } = temporary;
