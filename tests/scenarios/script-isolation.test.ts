@@ -68,9 +68,7 @@ async function openLab(context: TestContext): Promise<ScriptLab | undefined> {
   return lab;
 }
 
-test("scripts behind their walls", async (context) => {
-  const lab = await openLab(context);
-  if (lab === undefined) return;
+async function networkIsKept(context: TestContext, lab: ScriptLab): Promise<void> {
   const echo = await lab.network.start("there", "echo", [process.execPath, ECHO, "80", "81", "32526"]);
   context.after(() => echo.stop());
   await waitFor("the servers", LONG_MS, () => echo.output().includes("ready"));
@@ -115,7 +113,9 @@ test("scripts behind their walls", async (context) => {
       print STDERR "@all\\n"; exit 1;`;
     assert.equal(await said(lab, program), "EPERM EAFNOSUPPORT EAFNOSUPPORT EPERM");
   });
+}
 
+async function rightsAreNone(context: TestContext, lab: ScriptLab): Promise<void> {
   await context.test("it is an unprivileged user and can become no other", async () => {
     const program = `
       open(my $f, "<", "/proc/self/status") or die; my %s = map { /^(\\w+):\\s+(.*)$/ } <$f>;
@@ -137,6 +137,24 @@ test("scripts behind their walls", async (context) => {
     assert.equal(await said(lab, program), "refused refused refused refused");
   });
 
+  await context.test("it sees no process of this machine and can end none", async () => {
+    const count = `opendir(my $d, "/proc"); print STDERR scalar(grep { /^\\d+$/ } readdir $d), "\\n"; exit 1;`;
+    assert.equal(await said(lab, count), "2");
+    const runner = lab.runner().pid;
+    const tries = `my @all = map { kill(0, $_) ? "there" : "not" } (${runner}, ${process.pid}); kill(9, -1); print STDERR "@all\\n"; exit 1;`;
+    const outcome = await lab.perl(tries);
+    assert.equal(outcome.error, "script");
+    assert.match(outcome.detail ?? "", /not not|signal 9/);
+    assert.equal(lab.runner().status(), undefined);
+    assert.equal((await lab.run("/usr/bin/true")).error, undefined);
+  });
+
+  await context.test("it has no terminal", async () => {
+    assert.equal(await said(lab, `print STDERR open(my $t, "<", "/dev/tty") ? "tty" : "none", "\\n"; exit 1;`), "none");
+  });
+}
+
+async function viewIsSmall(context: TestContext, lab: ScriptLab): Promise<void> {
   await context.test("it sees nothing of the service, of other users, or of this test", async () => {
     const hidden = [
       ...["/root", "/home", "/var", "/run", "/sys", "/boot", "/srv", "/mnt", "/opt", "/etc/passwd", "/etc/shadow"],
@@ -177,23 +195,9 @@ test("scripts behind their walls", async (context) => {
     // Perl holds the script itself open.
     assert.equal(files.filter((file) => !file.startsWith("/")).length, 3, files.join(" "));
   });
+}
 
-  await context.test("it sees no process of this machine and can end none", async () => {
-    const count = `opendir(my $d, "/proc"); print STDERR scalar(grep { /^\\d+$/ } readdir $d), "\\n"; exit 1;`;
-    assert.equal(await said(lab, count), "2");
-    const runner = lab.runner().pid;
-    const tries = `my @all = map { kill(0, $_) ? "there" : "not" } (${runner}, ${process.pid}); kill(9, -1); print STDERR "@all\\n"; exit 1;`;
-    const outcome = await lab.perl(tries);
-    assert.equal(outcome.error, "script");
-    assert.match(outcome.detail ?? "", /not not|signal 9/);
-    assert.equal(lab.runner().status(), undefined);
-    assert.equal((await lab.run("/usr/bin/true")).error, undefined);
-  });
-
-  await context.test("it has no terminal", async () => {
-    assert.equal(await said(lab, `print STDERR open(my $t, "<", "/dev/tty") ? "tty" : "none", "\\n"; exit 1;`), "none");
-  });
-
+async function changesAreNoticed(context: TestContext, lab: ScriptLab): Promise<void> {
   await context.test("when a rule is taken away it is back before the next script", async () => {
     const rule = ["pref", "1", "uidrange", `${SCRIPT_USER}-${SCRIPT_USER}`, "to", "169.254.0.0/16", "prohibit"];
     await lab.network.run("here", "ip", "rule", "del", ...rule);
@@ -221,4 +225,13 @@ test("scripts behind their walls", async (context) => {
   await context.test("nothing of a script is left", async () => {
     await waitFor("an empty runner", LONG_MS, () => processTree(lab.runner().pid).length <= 1);
   });
+}
+
+test("scripts behind their walls", async (context) => {
+  const lab = await openLab(context);
+  if (lab === undefined) return;
+  await networkIsKept(context, lab);
+  await rightsAreNone(context, lab);
+  await viewIsSmall(context, lab);
+  await changesAreNoticed(context, lab);
 });

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
-import { requireProgram } from "./peers.ts";
+import { requireProgram, requireRoot } from "./peers.ts";
 import { type Child, runToEnd, startChild } from "./process.ts";
 
 const TOOL_MS = 20_000;
@@ -16,14 +16,6 @@ export type LabNetwork = AsyncDisposable & {
   readonly run: (machine: "here" | "there", ...command: readonly string[]) => Promise<string>;
   readonly start: (machine: "here" | "there", name: string, command: readonly string[]) => Promise<Child>;
 };
-
-/** Skips the test loudly where it is not run as root, which making a network takes; never where CI is set. */
-export function requireRoot(test: TestContext): boolean {
-  if (process.geteuid?.() === 0) return true;
-  if ((process.env.CI ?? "") !== "") throw new Error("this test needs root, and CI is set");
-  test.skip("SKIPPED: this test needs root");
-  return false;
-}
 
 /** The network, or undefined after skipping the test loudly. `addresses`: what "there" has, such as "192.0.2.1/32". */
 export async function openLabNetwork(test: TestContext, addresses: readonly string[]): Promise<LabNetwork | undefined> {

@@ -19,3 +19,11 @@ export function requireProgram(test: TestContext, command: string): string | und
   test.skip(`SKIPPED: ${command} is not installed; .ci/run names its Debian package`);
   return undefined;
 }
+
+/** Whether the test runs as root, which it needs; skips it like `requireProgram` where not. */
+export function requireRoot(test: TestContext): boolean {
+  if (process.geteuid?.() === 0) return true;
+  if ((process.env.CI ?? "") !== "") throw new Error("this test needs root, and CI is set");
+  test.skip("SKIPPED: this test needs root");
+  return false;
+}
