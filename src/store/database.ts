@@ -97,10 +97,9 @@ const MAP_BYTES = 2 ** 36;
  */
 const WHOLE_BATCHES: object = { batchStartThreshold: Number.MAX_SAFE_INTEGER };
 
-/** Opens or makes the database in `directory`. */
-export function openDatabase(directory: string): Database {
+function openRoot(directory: string): RootDatabase<string, Uint8Array> {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
-  const root: RootDatabase<string, Uint8Array> = open({
+  return open({
     path: directory,
     encoding: "string",
     keyEncoding: "binary",
@@ -111,11 +110,20 @@ export function openDatabase(directory: string): Database {
     mapSize: MAP_BYTES,
     noMemInit: false,
   });
+}
+
+/** Opens or makes the database in `directory`. */
+export function openDatabase(directory: string): Database {
+  const root = openRoot(directory);
   let isClosed = false;
   let failure: string | undefined;
   const hasRoom = roomChecker(directory);
   const layers = makeLayers(root);
   const commit = async () => {
+    if (failure !== undefined) {
+      layers.dropGroup();
+      throw unwritable(failure);
+    }
     try {
       await layers.commit();
     } catch (thrown) {
@@ -123,11 +131,15 @@ export function openDatabase(directory: string): Database {
       throw unwritable(failure);
     }
   };
-  const group = makeGroupCommit(layers.beginGroup, commit);
+  const group = makeGroupCommit({ begin: layers.beginGroup, commit, mayRunBeside: layers.mayRunBeside });
   const reading = watchReading();
+  /** What waited while a commit failed would run on what is not there. */
+  const requireWhole = () => {
+    if (failure !== undefined) throw unwritable(failure);
+  };
   const requireWritable = () => {
     if (isClosed) throw new Error("the store is closed");
-    if (failure !== undefined) throw unwritable(failure);
+    requireWhole();
     if (!hasRoom()) throw unwritable("the disk is nearly full");
   };
   return {
@@ -151,11 +163,17 @@ export function openDatabase(directory: string): Database {
     remove: (table, key) => layers.set({ key: withTable(table, key), value: undefined }),
     run: async (work) => {
       requireWritable();
-      await group.run(() => layers.runWhole(work));
+      await group.run(() => {
+        requireWhole();
+        layers.runWhole(work);
+      });
     },
     runInSlices: async (work) => {
       requireWritable();
-      await group.run(() => layers.runInSlices(work()));
+      await group.run(() => {
+        requireWhole();
+        return layers.runInSlices(work());
+      });
     },
     failure: () => failure,
     readerAgeMs: () => {

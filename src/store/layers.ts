@@ -1,4 +1,7 @@
-/** Transactions in the memory of one thread, and the one batch of rows that a group of them becomes. */
+/**
+ * Transactions in the memory of one thread, and the one batch of rows that a group of them becomes. While a group is on
+ * its way to the disk the transactions of the next one run on top of it.
+ */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { asBinary, type RootDatabase } from "lmdb";
 import { type Cell, layOver, makeOverlay, type Overlay, textOf } from "./overlay.ts";
@@ -9,6 +12,12 @@ const KEY_BYTES_MAX = 1978;
 /** The longest that a transaction in slices holds the thread at a stretch. */
 const SLICE_MS = 4;
 
+/** A group of so many rows goes to lmdb in the same turn of the event loop in which it is closed. */
+const AT_ONCE_ROWS_MAX = 2_048;
+
+/** Beside a group of more rows on its way no other one runs, so that two imports are not in memory at once. */
+const BESIDE_ROWS_MAX = 8_192;
+
 export type Layers = {
   /** Inside a transaction's slice with what it and its group wrote; outside what is committed. */
   readonly get: (key: Uint8Array) => string | undefined;
@@ -16,10 +25,16 @@ export type Layers = {
   readonly written: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
   readonly set: (cell: Cell) => void;
   readonly beginGroup: () => void;
+  /** Whether a group may run now: none is on its way, or a small one. */
+  readonly mayRunBeside: () => boolean;
   readonly runWhole: (work: () => boolean) => void;
   readonly runInSlices: (steps: Generator<void, boolean>) => Promise<void>;
-  /** Brings the group to the disk. */
+  /**
+   * Closes the group and brings it to the disk, one at a time. Where that fails, the group after it is built on what is
+   * not there, and has to be taken back with `dropGroup`.
+   */
   readonly commit: () => Promise<void>;
+  readonly dropGroup: () => void;
   readonly root: RootDatabase<string, Uint8Array>;
 };
 
@@ -29,6 +44,8 @@ export type Layers = {
  */
 export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
   let group = makeOverlay();
+  /** The group that is on its way to the disk; unchanging. */
+  let leaving = makeOverlay();
   /** Of the transaction whose code runs right now. */
   let own: Overlay | undefined;
   const within = <T>(overlay: Overlay, run: () => T): T => {
@@ -47,28 +64,26 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
   return {
     root,
     get: (key) => {
-      if (own === undefined || (own.size() === 0 && group.size() === 0)) return root.get(key);
+      if (own === undefined || own.size() + group.size() + leaving.size() === 0) return root.get(key);
       const text = textOf(key);
-      const cell = own.get(text) ?? group.get(text);
+      const cell = own.get(text) ?? group.get(text) ?? leaving.get(text);
       return cell === undefined ? root.get(key) : cell.value;
     },
     written: (start, end) => {
       if (own === undefined) return [];
-      if (group.size() === 0) return own.range(start, end);
-      const both = makeOverlay();
-      for (const layer of [group, own]) for (const cell of layer.range(start, end)) both.set(cell);
-      return both.range(start, end);
+      if (group.size() + leaving.size() === 0) return own.range(start, end);
+      const all = makeOverlay();
+      for (const layer of [leaving, group, own]) for (const cell of layer.range(start, end)) all.set(cell);
+      return all.range(start, end);
     },
     set: (cell) => {
       if (own === undefined) throw new Error("a row is written outside of a transaction");
       if (cell.key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${cell.key.length} bytes`);
       own.set(cell);
     },
-    beginGroup: () => {
-      group = makeOverlay();
-      // Its reads see all that was committed before it.
-      root.resetReadTxn();
-    },
+    // Its reads see all that was committed before it.
+    beginGroup: () => root.resetReadTxn(),
+    mayRunBeside: () => leaving.size() <= BESIDE_ROWS_MAX,
     runWhole: (work) => {
       const overlay = makeOverlay();
       if (within(overlay, work)) keep(overlay);
@@ -84,10 +99,22 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
     },
     commit: async () => {
       if (group.size() === 0) return;
-      const rows = await encoded(group);
-      await root.batch(() => {
-        for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
-      });
+      leaving = group;
+      group = makeOverlay();
+      try {
+        const isSmall = leaving.size() <= AT_ONCE_ROWS_MAX;
+        const rows = isSmall ? Array.from(leaving.cells(), encodedRow) : await encodedInSlices(leaving);
+        await root.batch(() => {
+          for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
+        });
+      } finally {
+        leaving = makeOverlay();
+        // What runs from now on finds in the database what it found in memory.
+        root.resetReadTxn();
+      }
+    },
+    dropGroup: () => {
+      group = makeOverlay();
     },
   };
 }
@@ -102,13 +129,17 @@ function slice(steps: Generator<void, boolean>): IteratorResult<void, boolean> {
 
 type EncodedRow = { readonly key: Uint8Array; readonly value: string | undefined };
 
+function encodedRow({ key, value }: Cell): EncodedRow {
+  // lmdb's declarations know strings only; its mark says that the bytes are the value as it is.
+  return { key, value: value === undefined ? undefined : (asBinary(Buffer.from(value)) as unknown as string) };
+}
+
 /** Encoded before the batch, because lmdb takes a batch at one stretch. */
-async function encoded(overlay: Overlay): Promise<readonly EncodedRow[]> {
+async function encodedInSlices(overlay: Overlay): Promise<readonly EncodedRow[]> {
   const rows: EncodedRow[] = [];
   let end = performance.now() + SLICE_MS;
-  for (const { key, value } of overlay.cells()) {
-    // lmdb's declarations know strings only; its mark says that the bytes are the value as it is.
-    rows.push({ key, value: value === undefined ? undefined : (asBinary(Buffer.from(value)) as unknown as string) });
+  for (const cell of overlay.cells()) {
+    rows.push(encodedRow(cell));
     if ((rows.length & 63) !== 0 || performance.now() < end) continue;
     await nextTurn();
     end = performance.now() + SLICE_MS;

@@ -1,5 +1,6 @@
 /** `disk-child.ts shared|full|again DIRECTORY`: writes on a slow or full disk (tests/support/slow-disk.ts) and prints what it saw as JSON. */
 import { statSync, writeFileSync, writeSync } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { errorText } from "../../src/base/errors.ts";
 import { openStore } from "../../src/store/open-store.ts";
 import { auditInput, recordBody, zoneBody } from "../support/store-objects.ts";
@@ -45,13 +46,17 @@ async function full() {
   store.onChange(({ changes }) => heard.push(...changes.map(({ key }) => String(key[1]))));
   await create("before");
   writeFileSync(failFile, "");
-  const faults: string[] = [];
+  // The second and third run while the first is on its way, on top of it.
+  const writes: Promise<unknown>[] = [];
   for (const name of ["full1", "full2", "full3"]) {
-    try {
-      await create(name);
-    } catch (thrown) {
-      faults.push(errorText(thrown));
-    }
+    const write = create(name);
+    write.catch(() => undefined);
+    writes.push(write);
+    await nextTurn();
+  }
+  const faults: string[] = [];
+  for (const ended of await Promise.allSettled([...writes, create("full4")])) {
+    if (ended.status === "rejected") faults.push(errorText(ended.reason));
   }
   return { faults, heard, readable: store.get("record", ["corp.", "before", "A"])?.body.name };
 }

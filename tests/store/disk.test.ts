@@ -69,7 +69,7 @@ test("a full disk refuses writes, tells nobody of them, and is written again whe
     return;
   }
   const { faults, heard, readable } = JSON.parse(disk.run("full", 0));
-  assert.equal(faults.length, 3);
+  assert.equal(faults.length, 4);
   for (const fault of faults) assert.match(fault, /cannot be written: .*No space left/i);
   assert.deepEqual(heard, ["before"]);
   assert.equal(readable, "before");
