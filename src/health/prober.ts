@@ -53,7 +53,10 @@ export function createProber(options: ProberOptions): Prober {
   const { resolveHost, now = Date.now, monotonicMs = () => performance.now() } = options;
   const plans = new WeakMap<ProbeSpec, ProbePlan>();
   const ends = new Set<() => void>();
+  let isClosed = false;
   const onClose: OnClose = (end) => {
+    // A run that was between two of its steps.
+    if (isClosed) queueMicrotask(end);
     ends.add(end);
     return () => ends.delete(end);
   };
@@ -79,7 +82,6 @@ export function createProber(options: ProberOptions): Prober {
       },
     },
   };
-  let isClosed = false;
   return {
     run: async (spec) => {
       if (isClosed) return { ...CLOSED, latencyUs: 0 };
