@@ -7,6 +7,7 @@ import { rdataFromText } from "../dns/rdata.ts";
 import { typeFromText } from "../dns/type-names.ts";
 import { TRANSPORT } from "../image/counters.ts";
 import {
+  METHOD,
   NODE,
   POINTER,
   pointerCount,
@@ -31,6 +32,16 @@ function wire(type: string, text: string): Uint8Array {
 function change({ publisher }: Zone, owner: string, type: string, ...texts: readonly string[]): string | undefined {
   const rdatas = texts.map((text) => wire(type, text));
   const refusal = changeRRset(publisher, nameOf(owner), typeFromText(type)!, 30, rdatas);
+  collect(publisher.writer);
+  return refusal;
+}
+
+/** As `change`, of an RRset whose answers have the first of its values. */
+function select({ publisher }: Zone, owner: string, type: string, ...texts: readonly string[]): string | undefined {
+  const rdatas = texts.map((text) => wire(type, text));
+  const choices = texts.map((_, index) => ({ index, health: 0, region: 0, weight: 0, hash: index }));
+  const table = { method: METHOD.FAILOVER, flags: 0, affinitySeconds: 1, preferred: [], choices };
+  const refusal = changeRRset(publisher, nameOf(owner), typeFromText(type)!, 30, rdatas, table);
   collect(publisher.writer);
   return refusal;
 }
@@ -111,9 +122,23 @@ const addresses = (prefix: string) =>
     .oneof({ weight: 5, arbitrary: fc.integer({ min: 1, max: 3 }) }, fc.integer({ min: 0, max: 30 }))
     .map((count) => Array.from({ length: count }, (_, index) => `${prefix}${index + count}`));
 
-type Change = readonly [owner: string, type: string, texts: readonly string[]];
+type Change = readonly [owner: string, type: string, texts: readonly string[], isSelected: boolean];
 
+function make(zone: Zone, [owner, type, texts, isSelected]: Change): void {
+  if (isSelected) select(zone, owner, type, ...texts);
+  else change(zone, owner, type, ...texts);
+}
+
+/** One in five of the types that take a policy is selected. */
 function arbitraryChange(apex: string): fc.Arbitrary<Change> {
+  return fc
+    .tuple(arbitraryContent(apex), fc.nat(4))
+    .map(([[owner, type, texts], draw]) => [owner, type, texts, draw === 0 && type !== "NS" && type !== "CNAME"]);
+}
+
+function arbitraryContent(
+  apex: string,
+): fc.Arbitrary<readonly [owner: string, type: string, texts: readonly string[]]> {
   const targets = fc.uniqueArray(nameAnywhere(apex), { maxLength: 4 });
   const pointing = (type: string, before: string) =>
     fc.tuple(
@@ -151,7 +176,7 @@ test("whatever changes, an answer with a tail is, byte by byte, the one that is 
   fc.assert(
     fc.property(arbitraryHistory, ({ apex, before, after }) => {
       const zone = openZone(apex);
-      for (const [owner, type, texts] of before) change(zone, owner, type, ...texts);
+      for (const each of before) make(zone, each);
       activate(zone);
       const owners = new Set([apex, ...[...before, ...after].map(([owner]) => owner)]);
       const questions = [...owners].flatMap((owner) => ["MX", "SRV", "NS", "ANY"].map((type) => `${owner} ${type}`));
@@ -161,8 +186,8 @@ test("whatever changes, an answer with a tail is, byte by byte, the one that is 
         seen += tails(zone.publisher.writer).filter((at) => hasAddresses(zone, at)).length;
       };
       compare();
-      for (const [owner, type, texts] of after) {
-        change(zone, owner, type, ...texts);
+      for (const each of after) {
+        make(zone, each);
         compare();
       }
       auditArena(zone.publisher.writer);
@@ -221,6 +246,26 @@ test("a target that exists without an address keeps the tail away, because its g
   assert.deepEqual(additionals(zone), [uncovered]);
   change(zone, "below.a.t.", "A");
   assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.9", uncovered]);
+});
+
+test("a target whose addresses are selected keeps the tail away, and a selected RRset has none", () => {
+  const zone = mailZone();
+  select(zone, "a.t.", "A", "192.0.2.7", "192.0.2.8");
+  assert.equal(tailCount(zone), 0);
+  const b = "additional b.t. 30 IN AAAA 2001:db8::1";
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.7", b]);
+  change(zone, "b.t.", "AAAA", "2001:db8::1");
+  assert.equal(tailCount(zone), 0, "another target changes");
+  change(zone, "a.t.", "A", "192.0.2.9");
+  assert.equal(tailCount(zone), 1);
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.9", b]);
+  select(zone, "mx.t.", "MX", "10 a.t.", "20 b.t.");
+  assert.equal(tailCount(zone), 0);
+  change(zone, "a.t.", "A", "192.0.2.10");
+  assert.equal(tailCount(zone), 0, "nothing renews it");
+  assert.deepEqual(additionals(zone), ["additional a.t. 30 IN A 192.0.2.10"]);
+  change(zone, "mx.t.", "MX", "10 a.t.", "20 b.t.");
+  assert.equal(tailCount(zone), 1);
 });
 
 test("a tail that would be too long is none", () => {

@@ -1,6 +1,9 @@
 /** Gates that probe nothing: they write down what is gated, and never give one slot to two RRsets. */
 import assert from "node:assert/strict";
+import { typeToText } from "../../src/dns/type-names.ts";
+import type { ImageWriter } from "../../src/image/writer-state.ts";
 import type { GatedRRset, Gates } from "../../src/publish/gates.ts";
+import { type SelectedRRset, selectedRRsets } from "./selected-rrsets.ts";
 
 type Entry = { readonly rrset: GatedRRset; readonly slots: readonly number[] };
 
@@ -77,4 +80,28 @@ export function recordingGates(): RecordingGates {
 
 function keyOf({ zone, name, type }: GatedRRset): string {
   return JSON.stringify([zone, name, type]);
+}
+
+/**
+ * The selected RRsets of an image, after a look at their slots: each is handed out and of the value that names it, and what is
+ * gated has one. A slot reads as 1, so that two images can be compared.
+ */
+export function checkedTables(writer: ImageWriter, gates: RecordingGates): readonly SelectedRRset[] {
+  const tables = selectedRRsets(writer);
+  const gated = new Set(gates.book().map(keyOf));
+  for (const { zone, owner, type, candidates } of tables) {
+    const name = zone === "" ? owner : owner === zone ? "@" : owner.slice(0, -zone.length - 1);
+    const typeName = typeToText(type);
+    const isGated = gated.delete(JSON.stringify([zone, name, typeName]));
+    for (const { value, health } of candidates) {
+      const expected = isGated ? gates.slotOf(zone, name, typeName, value) : 0;
+      assert.equal(health, expected, `the slot of ${value} at ${owner} ${typeName}`);
+      assert(health === 0 || gates.held.has(health), `the slot of ${value} at ${owner} ${typeName} was given back`);
+    }
+  }
+  assert.deepEqual([...gated], [], "gated, and not in the image");
+  return tables.map((table) => ({
+    ...table,
+    candidates: table.candidates.map((candidate) => ({ ...candidate, health: Math.min(1, candidate.health) })),
+  }));
 }
