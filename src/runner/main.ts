@@ -1,7 +1,6 @@
 /** The runner of scripts: a program of its own, so that what runs scripts has nothing of the service in its memory. */
 import { chmodSync, lstatSync, rmSync, writeFileSync } from "node:fs";
 import type { Server } from "node:net";
-import { setPriority } from "node:os";
 import { errorText, OperatorError } from "../base/errors.ts";
 import { type Log, openLog } from "../base/log.ts";
 import { type RunnerArguments, runnerArguments } from "./arguments.ts";
@@ -18,8 +17,6 @@ import { scriptUser } from "./user.ts";
 const STDERR = 2;
 /** The first descriptor of those that a service manager hands over (sd_listen_fds(3)). */
 const FIRST_INHERITED = 3;
-/** Of 19: scripts wait for whatever else the machine has to do. */
-const NICENESS = 10;
 
 /** Runs until it is told to end. A fault that the operator can mend ends in one line on stderr and exit code 1. */
 export async function runScriptRunner(words: readonly string[], environment: NodeJS.ProcessEnv): Promise<void> {
@@ -27,7 +24,7 @@ export async function runScriptRunner(words: readonly string[], environment: Nod
     const options = runnerArguments(words);
     const { log, flush } = openLog(STDERR, options.logLevel, options.logFormat);
     closeInherited(options.socket === undefined ? [FIRST_INHERITED] : []);
-    yieldToOthers();
+    yieldMemory();
     const { server, end } = startRunnerHere(options, log);
     const stop = async () => {
       end();
@@ -49,10 +46,9 @@ export async function runScriptRunner(words: readonly string[], environment: Nod
   }
 }
 
-/** Scripts inherit both. Where memory runs out, the kernel takes it from them first. */
-function yieldToOthers(): void {
+/** Scripts inherit it: where memory runs out, the kernel takes it from them first. */
+function yieldMemory(): void {
   try {
-    setPriority(NICENESS);
     writeFileSync("/proc/self/oom_score_adj", "1000");
   } catch {
     // Where this is forbidden, limits of memory and processes still hold.

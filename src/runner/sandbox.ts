@@ -29,8 +29,11 @@ const ETC_VISIBLE = [
 /** On a system with a merged /usr they are links into it; elsewhere directories. */
 const ROOT_PARTS = ["bin", "lib", "lib32", "lib64", "sbin"] as const;
 
-/** Where prlimit is found inside of the sandbox. */
+/** Where these are found inside of the sandbox. */
 const PRLIMIT = "/usr/bin/prlimit";
+const NICE = "/usr/bin/nice";
+/** Of 19: scripts wait for whatever else the machine has to do, first of all for the runner, which has to end them. */
+const NICENESS = 15;
 
 export type Sandbox = {
   /** Scripts of this host's administrator, shown where they lie; undefined: only what /usr has. */
@@ -75,7 +78,7 @@ export function sandboxArguments({ directory, filterDescriptor }: Sandbox, comma
 /** The command behind the limits of each of its processes. `cpuSeconds`: of each process, should it ever outlive its time. */
 export function limitedCommand(cpuSeconds: number, command: readonly string[]): string[] {
   return [
-    PRLIMIT,
+    ...[NICE, "-n", `${NICENESS}`, PRLIMIT],
     ...[`--data=${PROCESS_DATA_BYTES_MAX}`, `--nproc=${PROCESSES_MAX}`, `--nofile=${OPEN_FILES_MAX}`],
     ...[`--fsize=${FILE_BYTES_MAX}`, `--cpu=${cpuSeconds}`, "--core=0", "--memlock=65536", "--msgqueue=65536"],
     "--",
