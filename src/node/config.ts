@@ -221,22 +221,25 @@ export function loadConfig(environment: NodeJS.ProcessEnv, file: string | undefi
     const reading = type.read(textsOf(fallback, type));
     if (reading.kind === "value") values[setting] = reading.value;
   }
+  const faulty = new Set<string>();
   for (const { setting, where, texts } of sources.flatMap(({ given }) => given)) {
     const reading = rows[setting]?.type.read(texts);
     if (reading?.kind === "value") values[setting] = reading.value;
-    if (reading?.kind === "fault") faults.push(`${where} ${reading.detail}`);
+    if (reading?.kind !== "fault") continue;
+    faulty.add(setting);
+    faults.push(`${where} ${reading.detail}`);
   }
   // Every row has put its value here by its own type.
   const config = values as Config;
-  faults.push(...rulesBetween(config));
+  faults.push(...rulesBetween(config, faulty));
   const [first] = faults;
   if (first === undefined) return config;
   if (faults.length === 1) throw new OperatorError(first);
   throw new OperatorError(`the configuration has ${faults.length} faults`, faults);
 }
 
-/** What no setting shows by itself. */
-function rulesBetween(config: Config): string[] {
+/** What no setting shows by itself. `faulty`: settings of which a fault has been told, and which are not missing besides. */
+function rulesBetween(config: Config, faulty: ReadonlySet<string>): string[] {
   const faults: string[] = [];
   const pairs = [
     ["api.tls_cert_file", "api.tls_key_file"],
@@ -246,8 +249,8 @@ function rulesBetween(config: Config): string[] {
     if (config[certificate] !== undefined && config[key] === undefined) faults.push(`${certificate} needs ${key}`);
     if (config[certificate] === undefined && config[key] !== undefined) faults.push(`${key} needs ${certificate}`);
   }
-  const sinks = [config["notifications.webhook_url"], config["notifications.eventgrid_topic_endpoint"]];
-  if (config["notifications.enabled"] && sinks.every((sink) => sink === undefined)) {
+  const sinks = ["notifications.webhook_url", "notifications.eventgrid_topic_endpoint"] as const;
+  if (config["notifications.enabled"] && sinks.every((sink) => config[sink] === undefined && !faulty.has(sink))) {
     faults.push(
       "notifications.enabled is true without a sink; set notifications.webhook_url or notifications.eventgrid_topic_endpoint",
     );

@@ -33,7 +33,7 @@ export type Lane = {
   readonly stats: () => LaneStats;
   /** Settles when nothing waits or is under way. */
   readonly idle: () => Promise<void>;
-  /** Gives up what is left of it; that counts as dropped. */
+  /** Gives up what is left, which counts as dropped; it is idle soon after. */
   readonly close: () => void;
 };
 

@@ -63,6 +63,7 @@ export function createNotifier(options: NotifierOptions): Notifier {
       if (queued > 0) log("warn", "events are given up: the node stops", { sink, events: queued });
       lane.close();
     }
+    await idle;
   };
   const closeOnce = () => {
     closing ??= close();
