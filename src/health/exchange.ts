@@ -78,14 +78,15 @@ export function beginExchange(exchange: Exchange, done: (end: ExchangeEnd) => vo
     } else fail("read_timeout", isReady ? "no whole answer in time" : "TLS was not agreed on in time");
   };
   let isLastTime = false;
-  let timer = setTimeout(onTime, connectTimeoutMs);
   let isReady = false;
   const onReady = (): void => {
     isReady = true;
     if (http === undefined) settle({ kind: "connected" });
     else socket.write(http.request, "latin1");
   };
+  // Before the timer, as it throws for a port that cannot be.
   const socket = open(exchange, read);
+  let timer = setTimeout(onTime, connectTimeoutMs);
   socket.on("connect", () => {
     isConnected = true;
     if (tls === undefined) onReady();

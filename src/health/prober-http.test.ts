@@ -186,8 +186,12 @@ test("tcp: a connection is success, none is refused", async (t) => {
   assert.equal((await prober.run(httpSpec(port))).error, "refused");
 });
 
-test("a port that cannot be is a failure and no exception", async (t) => {
-  assert.equal((await proberFor(t).run(httpSpec(70_000))).error, "unreachable");
+test("a port that cannot be is a failure and no exception, then and later", async (t) => {
+  const prober = proberFor(t);
+  assert.equal((await prober.run(httpSpec(70_000, { timeoutMs: 20 }))).error, "unreachable");
+  // Past the time of the first.
+  const port = await listenFor(t, createServer());
+  assert.equal((await prober.run(httpSpec(port, { timeoutMs: 100 }))).error, "read_timeout");
 });
 
 test("a host that takes no connection: connect_timeout", async (t) => {
