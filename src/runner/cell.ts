@@ -17,12 +17,13 @@ export type Prepared =
   | { readonly kind: "ready"; readonly cell: Cell; readonly ip: string }
   | { readonly kind: "refused"; readonly why: string };
 
-export function prepareCell({ userId, groupId, directory, hidden }: CellOptions): Prepared {
+/** `own`: the user that this process acts as. */
+export function prepareCell(options: CellOptions, own = process.geteuid?.()): Prepared {
+  const { userId, groupId, directory, hidden } = options;
   const refused = (why: string): Prepared => ({ kind: "refused", why });
   if (process.platform !== "linux") return refused("scripts run on Linux only");
   const filter = filterBytes(process.arch);
   if (filter === undefined) return refused(`there is no filter of system calls for ${process.arch}`);
-  const own = process.geteuid?.();
   if (own !== 0 && own !== userId) {
     return refused(`the runner is user ${own}: it must be root, or user ${userId} itself, to run scripts as that user`);
   }
