@@ -24,6 +24,9 @@ const PLAIN_TYPES: ReadonlyMap<string, RecordType> = new Map(
 const PLAIN_ROW =
   /^\{"s":"[^"\\]*",(?:"b":"[^"\\]*",)?(?:"l":"([^"\\]*)",)?"v":\{"id":"([^"\\]*)","zone":"[^"\\]*","name":"([^"\\]*)","type":"([A-Z]+)","ttl":(\d+),"values":\[\{"value":"([^"\\]*)"\}\],"protected":(?:true|false),"auto_populate":(?:true|false)\}\}$/;
 
+/** A page ends behind the row that comes to so many: with certificates in its health check a record is a hundred times another. */
+const PAGE_CHARACTERS_MAX = 500_000;
+
 /** `limit` counts rows: a page may have fewer records, and no cursor where it is the last. */
 export function readAnswering(
   database: Database,
@@ -34,13 +37,18 @@ export function readAnswering(
 ): AnsweringPage {
   const row = zoneRow(zone);
   const prefix = keyBytes("record", [zone]);
-  const page = database.values(TABLE.OBJECT, { prefix, limit, ...(cursor !== undefined && { after: cursor }) });
+  const page = database.values(TABLE.OBJECT, {
+    prefix,
+    limit,
+    charactersMax: PAGE_CHARACTERS_MAX,
+    ...(cursor !== undefined && { after: cursor }),
+  });
   const records: AnsweringRecord[] = [];
   for (const value of page.values) {
     const record = plainRecord(value, row.floor) ?? anyRecord(value, () => row, seal);
     if (record !== undefined && row.alive) records.push(record);
   }
-  return { records, cursor: page.values.length < limit ? undefined : page.lastKey };
+  return { records, cursor: page.isLast ? undefined : page.lastKey };
 }
 
 function plainRecord(text: string, floor: string): AnsweringRecord | undefined {

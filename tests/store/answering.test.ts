@@ -1,14 +1,21 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
 import { test } from "node:test";
-import type { RecordBody } from "../../src/model/objects.ts";
+import { keyBytes } from "../../src/model/keys.ts";
+import type { HealthCheckTemplate, RecordBody } from "../../src/model/objects.ts";
+import { openDatabase, TABLE } from "../../src/store/database.ts";
+import { openStore } from "../../src/store/open-store.ts";
 import type { AnsweringRecord, StoreReader } from "../../src/store/store.ts";
 import { temporaryStore } from "../support/store.ts";
 import { recordBody, zoneBody } from "../support/store-objects.ts";
 
 const ZONE = "answering.test.";
 
-function answered({ name, type, ttl, values, priority, weight, port, tag }: AnsweringRecord): unknown {
-  return JSON.parse(JSON.stringify({ name, type, ttl, values, priority, weight, port, tag }));
+function answered(record: AnsweringRecord): unknown {
+  const { id, name, type, ttl, values, priority, weight, port, tag, lb_policy, health_check_template, fault } = record;
+  const read = { id, name, type, ttl, values, priority, weight, port, tag, lb_policy, health_check_template, fault };
+  return JSON.parse(JSON.stringify(read));
 }
 
 /** All pages of `limit` rows. */
@@ -43,7 +50,19 @@ const RECORDS: readonly Partial<RecordBody>[] = [
   { name: "odd\\000name\\\\" },
   { name: "@", type: "NS", values: [{ value: "ns1.answering.test." }] },
   { name: "empty", values: [], auto_populate: true },
+  { name: "policy", lb_policy: { method: "failover", failover_order: ["192.0.2.1"] } },
+  { name: "probed", health_check_template: { protocol: "tcp", port: 80 } },
+  { name: "secret", health_check_template: withHeader("Bearer 1") },
+  // More than one page takes.
+  ...Array.from({ length: 20 }, (_, index) => ({
+    name: `long${index}`,
+    health_check_template: withHeader("x".repeat(30_000)),
+  })),
 ];
+
+function withHeader(authorization: string): HealthCheckTemplate {
+  return { protocol: "https", port: 443, http_config: { headers: { authorization } } };
+}
 
 test("what is answered of a zone is what its list shows, by pages of any size", async () => {
   await using temporary = await temporaryStore();
@@ -90,4 +109,34 @@ test("of a zone that is gone nothing is answered", async () => {
   assert.equal(readAll(store, 10).length, 1);
   await store.write((tx) => tx.deleteZone(ZONE));
   assert.deepEqual(readAll(store, 10), []);
+});
+
+test("a record whose secrets are damaged is answered without its health check, and says so", async () => {
+  const secretKey = { kind: "file", key: randomBytes(32) } as const;
+  await using temporary = await temporaryStore({ secretKey });
+  const { store, directory } = temporary;
+  await store.write((tx) => {
+    tx.put("zone", zoneBody(ZONE));
+    tx.put("record", recordBody(ZONE, "www", { health_check_template: withHeader("Bearer 1"), ttl: 7 }));
+  });
+  await store[Symbol.asyncDispose]();
+  {
+    const database = openDatabase(join(directory, "store"));
+    const key = keyBytes("record", [ZONE, "www", "A"]);
+    const text = database.get(TABLE.OBJECT, key) ?? assert.fail("no row");
+    const damaged = text.replace(/"authorization":"[^"]*"/, `"authorization":"${"A".repeat(60)}"`);
+    assert.notEqual(damaged, text);
+    await database.run(() => {
+      database.put(TABLE.OBJECT, key, damaged);
+      return true;
+    });
+    await database.close();
+  }
+  await using again = await openStore({ directory, nodeId: "test-node", secretKey });
+  const { records } = again.answering(ZONE, { limit: 10 });
+  assert.deepEqual(
+    records.map(({ name, ttl, health_check_template }) => ({ name, ttl, health_check_template })),
+    [{ name: "www", ttl: 7, health_check_template: undefined }],
+  );
+  assert.match(records[0]?.fault ?? "", /^its health check is left out: a secret in the store does not open/);
 });
