@@ -116,6 +116,9 @@ export type Transition = {
   readonly atMs: number;
 };
 
+export const LATENESS_QUANTILES = ["0.5", "0.99", "1"] as const;
+export type LatenessQuantile = (typeof LATENESS_QUANTILES)[number];
+
 /** Figures of all probes together. */
 export type ProbeFigures = {
   readonly probes: { readonly [S in ProbeState]: number };
@@ -123,6 +126,6 @@ export type ProbeFigures = {
   readonly inFlight: number;
   readonly done: number;
   readonly failed: { readonly [E in ProbeError]?: number };
-  /** How late probes began, of the last minute: milliseconds. */
-  readonly latenessP99Ms: number;
+  /** How late probes began in the last minute, milliseconds, by quantile. */
+  readonly latenessMs: { readonly [Q in LatenessQuantile]: number };
 };

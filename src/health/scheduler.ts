@@ -463,13 +463,14 @@ function statusOf(state: State, key: string): ProbeStatus[] {
 function figuresOf(state: State): ProbeFigures {
   const probes = { unknown: 0, healthy: 0, unhealthy: 0 };
   for (const { standing } of state.probes.values()) probes[standing.state] += 1;
+  const late = (share: number) => latenessAt(state.lateness, state.clock.now(), share);
   return {
     probes,
     stale: countStale(state),
     inFlight: state.inFlight.size,
     done: state.done,
     failed: { ...state.failed },
-    latenessP99Ms: latenessAt(state.lateness, state.clock.now(), 0.99),
+    latenessMs: { "0.5": late(0.5), "0.99": late(0.99), "1": late(1) },
   };
 }
 

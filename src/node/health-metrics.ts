@@ -5,7 +5,7 @@ import type { Book } from "../health/book.ts";
 import type { Checks } from "../health/checks.ts";
 import type { HealthGates } from "../health/gates.ts";
 import type { Outbox } from "../health/outbox.ts";
-import { PROBE_ERRORS, type ProbeFigures, type ProbeState } from "../health/probe.ts";
+import { LATENESS_QUANTILES, PROBE_ERRORS, type ProbeFigures, type ProbeState } from "../health/probe.ts";
 import { HEALTH_CHECK_SERIES_MAX, HEALTH_FIGURES_MS, HEALTH_VALUE_SERIES_MAX } from "./limits.ts";
 
 const STATUS_VALUE: { readonly [State in ProbeState]: number } = { healthy: 1, unhealthy: 0, unknown: -1 };
@@ -165,14 +165,20 @@ function registerProbes(parts: HealthMetricsParts, registry: Registry): void {
       this.inc(figures?.done ?? 0);
     },
   });
+  new Gauge({
+    name: "svc_health_probe_lateness_seconds",
+    help: "How late probes began in the last minute; quantile 1 is the latest.",
+    labelNames: ["quantile"],
+    registers,
+    async collect() {
+      const figures = await read();
+      if (figures === undefined) return;
+      for (const quantile of LATENESS_QUANTILES) this.set({ quantile }, figures.latenessMs[quantile] / 1000);
+    },
+  });
   const gauges = [
     ["svc_health_probes_stale", "Probes that are three intervals late.", ({ stale }: ProbeFigures) => stale],
     ["svc_health_probes_in_flight", "Probes under way.", ({ inFlight }: ProbeFigures) => inFlight],
-    [
-      "svc_health_probe_lateness_seconds",
-      "How late probes began in the last minute, the 99th percentile.",
-      ({ latenessP99Ms }: ProbeFigures) => latenessP99Ms / 1000,
-    ],
   ] as const;
   for (const [name, help, pick] of gauges) {
     new Gauge({

@@ -170,7 +170,8 @@ test("the metrics have every state, the bounds of their series, and answer where
     'svc_health_probe_failures_total{error="tls_expired"} 0',
     "svc_health_probes_done_total 7",
     "svc_health_probes_stale 0",
-    "svc_health_probe_lateness_seconds 0.012",
+    'svc_health_probe_lateness_seconds{quantile="0.99"} 0.012',
+    'svc_health_probe_lateness_seconds{quantile="1"} 0.03',
   ]) {
     assert.ok(lines.includes(line), line);
   }

@@ -14,12 +14,13 @@ import { measureApiNode } from "./api-node.ts";
 import { measureApiPeers } from "./api-peers.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { measureLoad } from "./load.ts";
+import { measureProbes } from "./probes.ts";
 import { promiseLines } from "./promises.ts";
 import { rcodeFaults, renderTable, type Series } from "./table.ts";
 import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
-workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api (default: all)
+workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes (default: all)
 servers: signpost, nsd, knot, bind, gdnsd (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -136,6 +137,7 @@ try {
     console.log(`\n${await measureApiPeers(options.rounds, options.seconds)}`);
     console.log(`\n${(await measureApiNode(options)).join("\n")}`);
   }
+  if (options.only?.includes("probes") ?? true) console.log(`\n${await measureProbes(directory)}`);
   if (options.only?.includes("load") ?? true) console.log(`\n${await measureLoad(directory, options.rounds)}`);
 } finally {
   await rm(directory, { recursive: true, force: true });

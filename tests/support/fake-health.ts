@@ -73,7 +73,14 @@ export function createFakeHealth(): FakeHealth {
   const figures = (): ProbeFigures => {
     const probes = { unknown: 0, healthy: 0, unhealthy: 0 };
     for (const key of specs.keys()) probes[statusOf(key).state] += 1;
-    return { probes, stale: 0, inFlight: 0, done: 7, failed: { refused: 2 }, latenessP99Ms: 12 };
+    return {
+      probes,
+      stale: 0,
+      inFlight: 0,
+      done: 7,
+      failed: { refused: 2 },
+      latenessMs: { "0.5": 1, "0.99": 12, "1": 30 },
+    };
   };
   return fake;
 }
