@@ -8,10 +8,10 @@ import { httpSpec, listenFor, proberFor } from "../../tests/support/probe-lab.ts
 import { waitFor } from "../../tests/support/wait.ts";
 import type { ProbeError, ProbeSpec } from "./probe.ts";
 
-/** Of those that never end by themselves. */
-const SHORT_MS = 300;
-/** How late a timer may fire on a machine that is busy. */
-const SLACK_MS = 2_000;
+/** Of those that never end by themselves; time enough to connect on a machine that is busy. */
+const SHORT_MS = 1_500;
+/** How late a timer may fire on such a machine. */
+const SLACK_MS = 20_000;
 
 type Behaviour = {
   readonly on: (socket: Socket) => void;
@@ -46,7 +46,7 @@ const drip =
   (text: string) =>
   (socket: Socket): void => {
     let at = 0;
-    const timer = setInterval(() => socket.write(text.charAt(at++ % text.length)), 50);
+    const timer = setInterval(() => socket.write(text.charAt(at++ % text.length)), 100);
     socket.on("close", () => clearInterval(timer));
   };
 const once200 = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -191,7 +191,7 @@ test("a port that cannot be is a failure and no exception, then and later", asyn
   assert.equal((await prober.run(httpSpec(70_000, { timeoutMs: 20 }))).error, "unreachable");
   // Past the time of the first.
   const port = await listenFor(t, createServer());
-  assert.equal((await prober.run(httpSpec(port, { timeoutMs: 100 }))).error, "read_timeout");
+  assert.equal((await prober.run(httpSpec(port, { timeoutMs: SHORT_MS }))).error, "read_timeout");
 });
 
 test("a host that takes no connection: connect_timeout", async (t) => {
@@ -223,7 +223,7 @@ async function deafServer(t: TestContext): Promise<{ readonly port: number; read
     // Over loopback a connection comes about at once or not at all.
     const isConnected = await Promise.race([
       once(filler, "connect").then(() => true),
-      once(AbortSignal.timeout(200), "abort").then(() => false),
+      once(AbortSignal.timeout(SHORT_MS), "abort").then(() => false),
     ]);
     return !isConnected;
   });

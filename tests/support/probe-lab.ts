@@ -6,7 +6,7 @@ import type { ProbePolicy, ProbeSpec } from "../../src/health/probe.ts";
 import { createProber, type Prober, type ProberOptions } from "../../src/health/prober.ts";
 
 /** No answer that a test waits for takes as long, and no test waits as long for one that does not come. */
-export const TIMEOUT_MS = 5_000;
+export const TIMEOUT_MS = 20_000;
 
 export const STRICT: ProbePolicy = { allowInsecureAuthenticatedProbes: false, managedIdentityHosts: [] };
 
