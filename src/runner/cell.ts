@@ -28,7 +28,7 @@ export function prepareCell(options: CellOptions, own = process.geteuid?.()): Pr
     return refused(`the runner is user ${own}: it must be root, or user ${userId} itself, to run scripts as that user`);
   }
   for (const path of hidden) {
-    if (statSync(path, { throwIfNoEntry: false })?.uid === userId) {
+    if (ownerOf(path) === userId) {
       return refused(`${path} belongs to user ${userId}, as whom scripts run`);
     }
   }
@@ -42,4 +42,13 @@ export function prepareCell(options: CellOptions, own = process.geteuid?.()): Pr
     ip,
     cell: { bwrap, userId, groupId, filter, directory, memoryBytesMax: MEMORY_BYTES_MAX },
   };
+}
+
+/** Undefined where it is not there, or where this user does not even come near it. */
+function ownerOf(path: string): number | undefined {
+  try {
+    return statSync(path).uid;
+  } catch {
+    return undefined;
+  }
 }
