@@ -14,7 +14,7 @@ import { PUT, putRRset, putRRsetOf, recordCount } from "./records.ts";
 import { select } from "./select.ts";
 import { POINTER_MAX, type Spelled, spellTarget } from "./spelled.ts";
 import { ADDITIONAL_MAX, type AnswerState, reach } from "./state.ts";
-import { traceRRset } from "./trace-names.ts";
+import { traceAdditional } from "./trace-names.ts";
 
 /** Offset of the target's name in an RR of a static RRset: owner pointer, fixed fields, and what stands before the name. */
 function targetOffset(type: number): number {
@@ -248,7 +248,7 @@ function putOnce(state: AnswerState, rrset: number, hash: number, owner: number,
   for (let index = 0; index < addedCount; index++) {
     if (added[index * 2] === rrset && added[index * 2 + 1] === hash) return true;
   }
-  if (state.trace !== undefined) traceRRset(state, rrset, "additional");
+  if (state.trace !== undefined) traceAdditional(state, rrset, owner);
   const count = isSelected(view, rrset) ? putSelected(state, rrset, owner) : putWhole(state, rrset, owner);
   if (count < 0) return false;
   if (addedCount < ADDITIONAL_MAX) {

@@ -21,7 +21,7 @@ export function networkHash(bytes: Uint8Array, at: number, length: number): numb
 
 /** How far into the period that began at second 0 a client's own periods begin: not all clients move in one moment. */
 function shiftOf(client: number, periodSeconds: number): number {
-  return (mixHash(client, periodSeconds) >>> 0) % periodSeconds;
+  return (mixHash(client, periodSeconds) >>> 1) % periodSeconds;
 }
 
 /** Number of the client's period at a time in seconds since 1970. */

@@ -8,7 +8,7 @@ import { firstSuffix, limitTtl, PUT, putRRset, recordCount } from "./records.ts"
 import { select } from "./select.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
-import { traceFollow, traceFound, traceRoute, traceRRset } from "./trace-names.ts";
+import { traceFollow, traceFound, traceRoute, traceRRset, traceStopped } from "./trace-names.ts";
 
 /** Static RRsets begin with owner pointer and fixed fields; the ALIAS's target follows. */
 const TARGET_AT = 12;
@@ -44,7 +44,7 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     }
     const addresses = findAddresses(state, type);
     if (addresses === 0) return STEP.FOLLOW;
-    if (traced) traceRRset(state, addresses, "answer");
+    if (traced) traceRRset(state, addresses, target);
     ttl = Math.min(ttl, view.words[addresses * UNIT_WORDS + RRSET.TTL]!);
     if ((view.words[addresses * UNIT_WORDS + RRSET.TYPE]! & 0xffff) === type) {
       return putAddresses(state, addresses, name, ttl) ? STEP.ANSWERED : truncate(state);
@@ -53,6 +53,7 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     base = target;
     target = target === state.target ? state.spare : state.target;
   }
+  if (state.trace !== undefined) traceStopped(state, "length");
   return fail(state, target, hops);
 }
 

@@ -14,7 +14,7 @@ import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "
 import { select } from "./select.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, noteOverrides, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
-import { traceFollow, traceFound, traceName, traceRoute, traceRRset } from "./trace-names.ts";
+import { traceFollow, traceFound, traceName, traceRoute, traceRRset, traceStopped } from "./trace-names.ts";
 
 const QUESTION_NAME_AT = 12;
 const CNAME_TARGET_AT = 12;
@@ -120,7 +120,7 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
     rrset = view.words[at + RRSET.NEXT]!;
   }
   if (state.trace !== undefined && (wanted !== 0 || cname !== 0 || alias !== 0)) {
-    traceRRset(state, wanted !== 0 ? wanted : cname !== 0 ? cname : alias, "answer");
+    traceRRset(state, wanted !== 0 ? wanted : cname !== 0 ? cname : alias, name);
   }
   if (wanted !== 0) return putAnswer(state, name, wanted, hops);
   if (cname !== 0) return followCname(state, name, next, cname, hops);
@@ -175,9 +175,9 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   const { view, lookup, query, chain, chosen } = state;
   const hash = name.key.hashes[0]!;
   for (let index = 0; index < hops; index++) {
-    if (chain[index * 2] === rrset && chain[index * 2 + 1] === hash) return STEP.ANSWERED;
+    if (chain[index * 2] === rrset && chain[index * 2 + 1] === hash) return stopChain(state, "loop");
   }
-  if (hops === CHAIN_MAX) return STEP.ANSWERED;
+  if (hops === CHAIN_MAX) return stopChain(state, "length");
   chain[hops * 2] = rrset;
   chain[hops * 2 + 1] = hash;
   const at = query.at - query.start;
@@ -199,6 +199,11 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   spellTarget(next, view.bytes, target, name, suffix, targetAt, view.control[CONTROL.HASH_SEED]!);
   if (state.trace !== undefined) traceFollow(state, "cname", next);
   return STEP.FOLLOW;
+}
+
+function stopChain(state: AnswerState, why: "loop" | "length"): Step {
+  if (state.trace !== undefined) traceStopped(state, why);
+  return STEP.ANSWERED;
 }
 
 /** NODATA and NXDOMAIN carry the zone's SOA (RFC 2308 section 3). */

@@ -4,7 +4,21 @@
  * hundred nanoseconds, asked for together they arrive together.
  */
 import { RRTYPE } from "../dns/codes.ts";
-import { mixHash, NODE, POINTER, pointerCount, RRSET, TAIL, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
+import {
+  CANDIDATE,
+  mixHash,
+  NODE,
+  POINTER,
+  pointerCount,
+  RRSET,
+  SELECTED_FLAG,
+  SELECTION,
+  selectionAt,
+  TAIL,
+  UNIT_WORDS,
+  ZONE,
+  ZONE_ENTRY,
+} from "../image/layout.ts";
 import { hashAsterisk } from "../image/name-key.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
@@ -126,6 +140,13 @@ function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
     if (at < length) touched ^= words[at]!;
+  }
+  // Behind the RRs of a selected RRset stands what it is selected by.
+  for (let index = from; index < slotCount; index++) {
+    const at = found[index]!;
+    if (at === 0 || at >= length || (words[at + RRSET.TYPE]! & SELECTED_FLAG) === 0) continue;
+    const table = selectionAt(at / UNIT_WORDS, words[at + RRSET.SIZE]!) + SELECTION.WORDS;
+    if (table < length) touched ^= words[table + CANDIDATE.HEALTH]!;
   }
   ahead.touched = touched;
 }

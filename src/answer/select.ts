@@ -49,9 +49,10 @@ function takeHealthy({ view, health }: AnswerState, chosen: Chosen): boolean {
   let at = chosen.table + SELECTION.WORDS + CANDIDATE.HEALTH;
   for (let index = 0; index < total; index++, at += CANDIDATE.WORDS) {
     const slot = words[at]!;
+    const state = health[slot * HEALTH_WORDS + HEALTH_WORD.STATE]!;
+    indexes[count] = index;
     // The words of slot 0, which stands for no probe, hold something else.
-    if (slot !== 0 && health[slot * HEALTH_WORDS + HEALTH_WORD.STATE] === HEALTH.UNHEALTHY) continue;
-    indexes[count++] = index;
+    count += 1 - (oneIfZero(state ^ HEALTH.UNHEALTHY) & (1 - oneIfZero(slot)));
   }
   chosen.first = 0;
   chosen.count = count === 0 ? total : count;
@@ -70,7 +71,12 @@ function rotate(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
   const at = chosen.table + SELECTION.TURN;
   const turn = words[at]!;
   if (!state.isFrozen) words[at] = (turn + 1) | 0;
-  chosen.first = (turn >>> 0) % chosen.count;
+  chosen.first = (turn & 0x7fff_ffff) % chosen.count;
+}
+
+/** 1 for 0, else 0, without a branch: what differs from query to query is what a processor guesses wrong. */
+function oneIfZero(word: number): number {
+  return 1 + ((word | -word) >> 31);
 }
 
 /** They stand in the order of failover. Whoever the client is, the first is meant. */
@@ -102,12 +108,16 @@ function keepRegion(state: AnswerState, chosen: Chosen, region: number, isOwn: b
   const { words } = state.view;
   const { indexes, count } = chosen;
   const first = chosen.table + SELECTION.WORDS + CANDIDATE.REGION;
+  const head = indexes[0]!;
   let kept = 0;
   for (let position = 0; position < count; position++) {
     const index = indexes[position]!;
-    if (words[first + index * CANDIDATE.WORDS] === region) indexes[kept++] = index;
+    indexes[kept] = index;
+    kept += oneIfZero(words[first + index * CANDIDATE.WORDS]! ^ region);
   }
-  if (kept > 0) chosen.count = kept;
+  // Each was written to the first place then.
+  if (kept === 0) indexes[0] = head;
+  else chosen.count = kept;
   if (state.trace !== undefined) {
     traceStep(state, chosen, isOwn ? "client-region" : "preferred-region", region, kept);
   }

@@ -65,7 +65,7 @@ export function traceAffinity(
   period: number,
 ): void {
   const untilSeconds = periodEnd(network, periodSeconds, period);
-  state.trace?.({ kind: "affinity", left: leftOf(chosen), untilSeconds });
+  state.trace?.({ kind: "affinity", left: leftOf(chosen), period, periodSeconds, untilSeconds });
 }
 
 export function traceChosen(state: AnswerState, chosen: Chosen): void {

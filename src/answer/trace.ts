@@ -11,13 +11,19 @@ export type TraceEvent =
   | { readonly kind: "route"; readonly stage: "override" | "own" | "none"; readonly zone: Uint8Array | undefined }
   /** What the zone has for it; `owner` is the name that has the records, such as the wildcard or the cut. */
   | { readonly kind: "found"; readonly found: "node" | "wildcard" | "cut" | "nothing"; readonly owner: Uint8Array }
-  /** Records of the name, in the answer section or beside it. What comes before the next of these is about them. */
+  /**
+   * Records of the name `owner`, in the answer section or beside it. What comes before the next of these is about them. The
+   * owner is the name that was looked for, where a wildcard stands for it too.
+   */
   | {
       readonly kind: "rrset";
       readonly section: "answer" | "additional";
+      readonly owner: Uint8Array;
       readonly type: number;
       readonly ttl: number;
       readonly isSelected: boolean;
+      /** The rdata of those that are selected among, in the order of the RRs, names written out. */
+      readonly rdata: readonly Uint8Array[];
     }
   /** The selection from the RRset told of before begins: who of the candidates is healthy, and who is left. */
   | {
@@ -41,12 +47,20 @@ export type TraceEvent =
     }
   /** Chance decides: the share of each candidate that is left, in the order of `left`. */
   | { readonly kind: "chance"; readonly left: readonly number[]; readonly shares: readonly number[] }
-  /** The client's own draw decides, until `untilSeconds` (since 1970). */
-  | { readonly kind: "affinity"; readonly left: readonly number[]; readonly untilSeconds: number }
+  /** The client's own draw of this period decides, until `untilSeconds` (since 1970). */
+  | {
+      readonly kind: "affinity";
+      readonly left: readonly number[];
+      readonly period: number;
+      readonly periodSeconds: number;
+      readonly untilSeconds: number;
+    }
   /** The candidates that the answer has, in its order. */
   | { readonly kind: "chosen"; readonly chosen: readonly number[] }
   /** The chain goes on at this name. */
   | { readonly kind: "follow"; readonly by: "cname" | "alias"; readonly target: Uint8Array }
+  /** The chain ends with what it has so far: it came to where it was before, or it is too long. */
+  | { readonly kind: "stopped"; readonly why: "loop" | "length" }
   /** A zone changed meanwhile: all that was told since the last "again" or the beginning does not count. */
   | { readonly kind: "again" }
   | { readonly kind: "result"; readonly rcode: number; readonly isTruncated: boolean; readonly answers: number };

@@ -99,17 +99,23 @@ function flatten(prefixes: readonly RegionPrefix[]): Interval[] {
 
 /** The region of the address in bytes[at, at + length), length 4 or 16; 0 where no prefix covers it. */
 export function regionOf(view: ImageView, bytes: Uint8Array, at: number, length: number): number {
-  const block = Atomics.load(view.control, CONTROL.REGIONS);
-  if (block === 0) return 0;
-  if (block >= view.limit) refreshView(view);
+  const base = tableAt(view);
+  if (base === 0) return 0;
   const { words } = view;
-  const base = block * UNIT_WORDS;
   const v4 = words[base]!;
-  const v6 = words[base + 1]!;
-  if (block + unitsFor(v4, v6) > view.limit) refreshView(view);
   return length === 4
-    ? search(view.words, base + V4_AT, v4, 1, bytes, at)
-    : search(view.words, base + V4_AT + v4 * V4_WORDS, v6, 4, bytes, at);
+    ? search(words, base + V4_AT, v4, 1, bytes, at)
+    : search(words, base + V4_AT + v4 * V4_WORDS, words[base + 1]!, 4, bytes, at);
+}
+
+/**
+ * The first word of the region table, 0 where there is none. All of it lies inside the view then, as no block lies across an
+ * end that the arena once had; and what is read of it depends on the word that is read here.
+ */
+function tableAt(view: ImageView): number {
+  const block = view.control[CONTROL.REGIONS]!;
+  if (block >= view.limit) refreshView(view);
+  return block * UNIT_WORDS;
 }
 
 /** Finds the last of `count` sorted intervals whose start, of `width` words, is at most the address. */
@@ -127,18 +133,23 @@ function countUpTo(
   bytes: Uint8Array,
   at: number,
 ): number {
+  const stride = width + 1;
+  const address = addressWord(bytes, at) >>> 0;
   let low = 0;
   let high = count;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (startIsAbove(words, first + middle * (width + 1), width, bytes, at)) high = middle;
+    const start = first + middle * stride;
+    const word = words[start]! >>> 0;
+    if (word > address || (word === address && width > 1 && restIsAbove(words, start, bytes, at))) high = middle;
     else low = middle + 1;
   }
   return low;
 }
 
-function startIsAbove(words: Int32Array, start: number, width: number, bytes: Uint8Array, at: number): boolean {
-  for (let index = 0; index < width; index++) {
+/** Of an IPv6 start whose first word is the address's. */
+function restIsAbove(words: Int32Array, start: number, bytes: Uint8Array, at: number): boolean {
+  for (let index = 1; index < 4; index++) {
     const address = addressWord(bytes, at + index * 4) >>> 0;
     const word = words[start + index]! >>> 0;
     if (word !== address) return word > address;
@@ -155,17 +166,13 @@ function addressWord(bytes: Uint8Array, at: number): number {
  * same region as it; for answers that others may keep (RFC 7871 section 7.2.1).
  */
 export function regionScope(view: ImageView, bytes: Uint8Array, at: number, length: number): number {
-  const block = Atomics.load(view.control, CONTROL.REGIONS);
-  if (block === 0) return 0;
-  if (block >= view.limit) refreshView(view);
-  const base = block * UNIT_WORDS;
-  const v4 = view.words[base]!;
-  const v6 = view.words[base + 1]!;
-  if (block + unitsFor(v4, v6) > view.limit) refreshView(view);
+  const base = tableAt(view);
+  if (base === 0) return 0;
   const { words } = view;
+  const v4 = words[base]!;
   const width = length === 4 ? 1 : 4;
   const first = length === 4 ? base + V4_AT : base + V4_AT + v4 * V4_WORDS;
-  const count = length === 4 ? v4 : v6;
+  const count = length === 4 ? v4 : words[base + 1]!;
   const below = countUpTo(words, first, count, width, bytes, at);
   // The interval ends ahead of the next one's start, and begins behind the address ahead of its own.
   const after = below === count ? 0 : commonBits(words, first + below * (width + 1), width, 0, bytes, at) + 1;
