@@ -138,6 +138,8 @@ function eventText(event: TraceEvent): string {
       return `chosen ${event.chosen}`;
     case "follow":
       return `follow ${event.by} ${nameToText(event.target)}`;
+    case "stopped":
+      return `stopped by ${event.why}`;
     case "again":
       return "again";
     case "result":
@@ -220,4 +222,26 @@ test("chance, affinity, fail open and an ALIAS are told of", () => {
   lab.select("w.corp.test. A", { method: "ROUND_ROBIN", affinitySeconds: 60 }, values);
   assert.ok(explain(lab, "w.corp.test. A").includes("affinity among 0,1,2"));
   assert.deepEqual(explain(lab, "x.sub.corp.test. A").slice(2, 3), ["found cut sub.corp.test."]);
+});
+
+test("records beside an answer are told with their owner and what is selected among; a chain that ends says why", () => {
+  const lab = openSelectionLab([zone("corp.test.", "mx MX 10 Mail\n@ MX 10 mail\nloop CNAME pool\npool CNAME loop")]);
+  lab.select("mail.corp.test. A", { method: "FAILOVER" }, ["10.0.0.1", "10.0.0.2"]);
+  lab.select("srv.corp.test. SRV", { method: "ROUND_ROBIN" }, ["1 2 3 mail.corp.test."]);
+  for (const question of ["mx.corp.test. MX", "srv.corp.test. SRV"]) {
+    const { answerer, events } = explainerOf(lab);
+    const query = queryBytes(question);
+    answerOf(answerer, query, new Uint8Array(ROOM), Uint8Array.of(10, 0, 0, 1));
+    const beside = events.filter((event) => event.kind === "rrset").at(-1);
+    assert.deepEqual(beside, {
+      kind: "rrset",
+      section: "additional",
+      owner: Uint8Array.from(Buffer.from("\x04mail\x04corp\x04test\x00")),
+      type: RRTYPE.A,
+      ttl: 30,
+      isSelected: true,
+      rdata: [Uint8Array.of(10, 0, 0, 1), Uint8Array.of(10, 0, 0, 2)],
+    });
+  }
+  assert.equal(explain(lab, "loop.corp.test. A").at(-2), "stopped by loop");
 });
