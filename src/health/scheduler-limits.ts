@@ -10,8 +10,15 @@ export const SLOW_SHARE = 0.75;
 
 /** Runs are begun in ticks, so that thousands of probes do not need thousands of timers. */
 export const TICK_MS = 5;
-/** Runs begun in one go, before answers and messages have their turn. */
-export const STARTS_A_TICK = 100;
+/**
+ * Runs begun in one go, before answers and messages have their turn: on a machine with much else to do a tick comes late, and
+ * has to make up for it.
+ */
+export const STARTS_A_TICK = 1_000;
+/** Or as many as this many milliseconds suffice for. */
+export const STARTS_MS = 20;
+/** Of the starts, how many are made between two looks at the clock. */
+export const STARTS_A_LOOK = 16;
 
 /** A new probe runs within its interval and this, where not many are new at once. */
 export const FIRST_RUN_MS = 2_000;

@@ -27,7 +27,9 @@ import {
   RUN_GRACE_MS,
   SLOW_SHARE,
   STALE_INTERVALS,
+  STARTS_A_LOOK,
   STARTS_A_TICK,
+  STARTS_MS,
   TICK_MS,
   TRANSITIONS_A_MESSAGE,
   WATCH_MS,
@@ -322,6 +324,7 @@ function tick(state: State): void {
     }
     begin(state, probe, nowMs);
     places -= 1;
+    if (places % STARTS_A_LOOK === 0 && state.clock.now() - nowMs > STARTS_MS) break;
   }
   arm(state);
 }

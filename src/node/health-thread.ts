@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
 import type { Log, LogLine } from "../base/log.ts";
 import { type FromHealth, STATUSES_ASKED_MAX, type ToHealth } from "../health/messages.ts";
-import type { ProbeOutcome, ProbePolicy } from "../health/probe.ts";
+import type { ProbePolicy } from "../health/probe.ts";
 import type { Prober, ProberOptions } from "../health/prober.ts";
 import { hashText } from "../health/schedule.ts";
 import { createScheduler, type Scheduler } from "../health/scheduler.ts";
@@ -49,7 +49,6 @@ export type HealthCommand =
   { readonly kind: "control-port"; readonly port: MessagePort } | { readonly kind: "stop" };
 
 const STRICTEST_POLICY: ProbePolicy = { allowInsecureAuthenticatedProbes: false, managedIdentityHosts: [] };
-const NO_RUNNER: ProbeOutcome = { latencyUs: 0, error: "runner", detail: "this node runs no scripts" };
 /** The name of the file in the data directory. */
 export const HEALTH_STATE_FILE = "health-state";
 
@@ -72,7 +71,7 @@ export function runHealth(
     resolveHost: createHealthResolver(data.shared, data.thread),
     metadataUrl: data.metadataUrl,
     policy: () => policy,
-    runScript: scripts?.run ?? (async () => NO_RUNNER),
+    ...(scripts === undefined ? {} : { runScript: scripts.run }),
     now: Date.now,
     monotonicMs: () => performance.now(),
   });
