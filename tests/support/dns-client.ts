@@ -51,9 +51,13 @@ function waitingQueries(): Waiting {
   };
 }
 
-/** A UDP client with a connected socket of its own. An ICMP error ends what waits at once. */
-export async function openUdpClient({ port, address = "127.0.0.1" }: Endpoint): Promise<DnsClient> {
+/** A UDP client with a connected socket of its own, on a local address where that matters. An ICMP error ends what waits at once. */
+export async function openUdpClient({ port, address = "127.0.0.1" }: Endpoint, from?: string): Promise<DnsClient> {
   const socket = createSocket(address.includes(":") ? "udp6" : "udp4");
+  if (from !== undefined) {
+    socket.bind({ address: from });
+    await once(socket, "listening");
+  }
   const waiting = waitingQueries();
   socket.on("message", (response) => waiting.settle(response));
   // A port that nobody listens on answers by ICMP: what waits need not wait longer.
