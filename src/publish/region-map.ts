@@ -176,7 +176,7 @@ function schedule(state: State): void {
     attempt(state);
     schedule(state);
   };
-  if (waitMs > 0) state.timer = setTimeout(go, waitMs).unref();
+  if (waitMs > 0) state.timer = setTimeout(go, waitMs);
   else state.next = setImmediate(go);
 }
 

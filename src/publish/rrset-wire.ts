@@ -85,7 +85,8 @@ export function fillRRset(
 ): boolean {
   startRRset(buffer, type, ttl);
   if (table === undefined) {
-    return rdatas.every((rdata) => addRdata(buffer, rdata, rdata.length, owner) !== "full");
+    for (const rdata of rdatas) if (addRdata(buffer, rdata, rdata.length, owner) === "full") return false;
+    return true;
   }
   const { method, flags, affinitySeconds, preferred } = table;
   const candidates: SelectionCandidate[] = [];

@@ -187,8 +187,11 @@ function putRecord(
   record: AnsweringRecord,
 ): void {
   const { selecting } = tools;
-  const { name, type } = record;
-  const table = prepareSelection(selecting, image.selected, image.name, record, policyOf(record, image.defaults));
+  const { name, type, health_check_template: template } = record;
+  const policy = policyOf(record, image.defaults);
+  // Of a million records nearly all have neither.
+  const isStatic = template === undefined && policy === undefined;
+  const table = isStatic ? undefined : prepareSelection(selecting, image.selected, image.name, record, policy);
   const rdatas = answeredValues(record, table).map((value) => valueRdata(record, value).wire);
   const ttl = record.ttl === 0 ? image.defaults.default_ttl : record.ttl;
   const isDone = change(tools, publisher, image, owner, typeNumber(type), ttl, rdatas, table);
