@@ -8,7 +8,7 @@ import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeCla
 import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
 import { answerChaos } from "./chaos.ts";
-import { takeClient } from "./client.ts";
+import { REGION_UNKNOWN, takeSubnet } from "./client.ts";
 import { answerCookie, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { answerQuestion } from "./pipeline.ts";
@@ -99,7 +99,11 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       counters[COUNTER.SILENT]! += 1;
       return 0;
     }
-    takeClient(state, subnetSources, address, addressOffset, addressLength);
+    if (state.client !== address) state.client = address;
+    state.clientAt = addressOffset;
+    state.clientLength = addressLength;
+    state.clientRegion = REGION_UNKNOWN;
+    if (query.subnetAt !== 0) takeSubnet(state, subnetSources);
     let taken = false;
     if (query.read === READ.QUERY) {
       query.limit = offset + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);

@@ -12,21 +12,11 @@ const SUBNET_HEADER = 4;
 /** A client whose region was not looked up for this answer yet. */
 export const REGION_UNKNOWN = -1;
 
-/** Takes over the sender as the client, or the network that it asks for where it lies in one of `sources`. */
-export function takeClient(
-  state: AnswerState,
-  sources: readonly Cidr[],
-  address: Uint8Array,
-  at: number,
-  length: number,
-): void {
-  const { query } = state;
-  if (state.client !== address) state.client = address;
-  state.clientAt = at;
-  state.clientLength = length;
-  state.clientRegion = REGION_UNKNOWN;
-  if (query.subnetAt === 0 || sources.length === 0 || query.read !== READ.QUERY) return;
-  if (!sources.some((source) => covers(source, address, at, length))) return;
+/** Takes the network that is asked for as the client, where the sender lies in one of `sources`. */
+export function takeSubnet(state: AnswerState, sources: readonly Cidr[]): void {
+  const { query, client, clientAt, clientLength } = state;
+  if (query.read !== READ.QUERY) return;
+  if (!sources.some((source) => covers(source, client, clientAt, clientLength))) return;
   if (!readSubnet(query)) {
     // RFC 7871 section 6: whoever sends too few or too many octets, or bits behind the prefix, is to hear of it.
     query.read = READ.MALFORMED;

@@ -126,7 +126,6 @@ function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
   const { slots, hashes, found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
-  let touched = 0;
   for (let index = from; index < slotCount; index++) {
     const slot = slots[index]!;
     const node = slot >= 0 && slot < length && words[slot] === hashes[index] ? words[slot + 1]! : 0;
@@ -137,18 +136,28 @@ function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
     const isNode = at > 0 && at < length && words[at + NODE.INCARNATION] !== ZONE_ENTRY;
     found[index] = isNode ? words[at + NODE.RRSETS]! * UNIT_WORDS : 0;
   }
+  let typeWords = 0;
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
-    if (at < length) touched ^= words[at]!;
+    if (at < length) typeWords |= words[at + RRSET.TYPE]!;
   }
-  // Behind the RRs of a selected RRset stands what it is selected by.
+  ahead.touched = typeWords;
+  if ((typeWords & SELECTED_FLAG) !== 0) touchTables(ahead, view, from);
+}
+
+/** Touches what selected RRsets are selected by, which stands behind their RRs. */
+function touchTables(ahead: ReadAhead, view: ImageView, from: number): void {
+  const { found, slotCount } = ahead;
+  const { words } = view;
+  const length = words.length;
+  let touched = 0;
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
     if (at === 0 || at >= length || (words[at + RRSET.TYPE]! & SELECTED_FLAG) === 0) continue;
     const table = selectionAt(at / UNIT_WORDS, words[at + RRSET.SIZE]!) + SELECTION.WORDS;
     if (table < length) touched ^= words[table + CANDIDATE.HEALTH]!;
   }
-  ahead.touched = touched;
+  ahead.touched ^= touched;
 }
 
 /** Adds the slots of the names that the records of a type point to; `at` is the first word of a node's first RRset. */
