@@ -8,7 +8,7 @@ import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeCla
 import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
 import { answerChaos } from "./chaos.ts";
-import { REGION_UNKNOWN, takeSubnet } from "./client.ts";
+import { noteClient, takeSubnet } from "./client.ts";
 import { answerCookie, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { answerQuestion } from "./pipeline.ts";
@@ -99,10 +99,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       counters[COUNTER.SILENT]! += 1;
       return 0;
     }
-    if (state.client !== address) state.client = address;
-    state.clientAt = addressOffset;
-    state.clientLength = addressLength;
-    state.clientRegion = REGION_UNKNOWN;
+    noteClient(state, address, addressOffset, addressLength);
     if (query.subnetAt !== 0) takeSubnet(state, subnetSources);
     let taken = false;
     if (query.read === READ.QUERY) {

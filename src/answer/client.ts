@@ -10,7 +10,16 @@ const FAMILY = { NONE: 0, IPV4: 1, IPV6: 2 } as const;
 const SUBNET_HEADER = 4;
 
 /** A client whose region was not looked up for this answer yet. */
-export const REGION_UNKNOWN = -1;
+const REGION_UNKNOWN = -1;
+
+/** The sender is the client, as far as is known. */
+export function noteClient(state: AnswerState, address: Uint8Array, at: number, length: number): void {
+  // To store what is there already is dearer than to look.
+  if (state.client !== address) state.client = address;
+  state.clientAt = at;
+  state.clientLength = length;
+  state.clientRegion = REGION_UNKNOWN;
+}
 
 /** Takes the network that is asked for as the client, where the sender lies in one of `sources`. */
 export function takeSubnet(state: AnswerState, sources: readonly Cidr[]): void {
