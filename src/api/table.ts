@@ -1,5 +1,6 @@
 /** The table of all routes: what a node serves, and what tests walk. */
 import { followConfig } from "../commands/config-documents.ts";
+import type { Explainer } from "../commands/explain.ts";
 import type { HealthView } from "../commands/health-view.ts";
 import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
@@ -11,6 +12,7 @@ import type { Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { configRoutes } from "./routes/config.ts";
+import { explainRoutes } from "./routes/explain.ts";
 import { exportRoutes } from "./routes/export.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { healthCheckRoutes } from "./routes/health-checks.ts";
@@ -36,13 +38,14 @@ export type RouteParts = {
   /** Whether this node's configuration lets scripts be health checks. */
   readonly areScriptsEnabled: boolean;
   readonly health: HealthView;
+  readonly explain: Explainer;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
 };
 
 /** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
 export function apiRoutes(parts: RouteParts): readonly Route[] {
-  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled, health } = parts;
+  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled, health, explain } = parts;
   return [
     ...authRoutes(signIn),
     ...idpRoutes(idp),
@@ -53,6 +56,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...overrideRoutes(context),
     ...healthCheckRoutes({ ...context, areScriptsEnabled }),
     ...healthRoutes(context, health),
+    ...explainRoutes(explain),
     ...userRoutes(signIn),
     ...serviceAccountRoutes(signIn),
     ...tsigKeyRoutes(context),

@@ -14,6 +14,8 @@ export type ControlPlaneOptions = {
   readonly nodeId: string;
   readonly keys: NodeKeys;
   readonly shared: SharedImage;
+  /** Index of this thread among those that read the image, for answers that it explains. */
+  readonly thread: number;
   /** Where the API listens: the configured address, or for a replacement the one that is known already. */
   readonly api: Address;
   /** Zone files to import where their zones are not stored. */

@@ -86,7 +86,9 @@ export async function openControlPlane(
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
   const { openApi } = await import("./api-plane.ts");
-  const api = await openApi(options, context, health.view, closing);
+  const { openExplainer } = await import("./explain-plane.ts");
+  const explain = openExplainer({ options, store, health, publisher });
+  const api = await openApi(options, context, { health: health.view, explain }, closing);
   return { store, publisher, api, imported };
 }
 

@@ -25,6 +25,8 @@ import type { ZoneFilesReport } from "./zone-files.ts";
 /** `workerData` of the control thread. */
 export type ControlData = {
   readonly shared: SharedImage;
+  /** Index of this thread among those that read the image. */
+  readonly thread: number;
   readonly status: NodeStatus;
   readonly config: Config;
   readonly nodeId: string;

@@ -6,7 +6,7 @@ import type { HealthEvent } from "../health/book.ts";
 import { type Checks, openChecks } from "../health/checks.ts";
 import { type HealthGates, openGates } from "../health/gates.ts";
 import type { FromHealth, HealthPort, ToHealth } from "../health/messages.ts";
-import { openOutbox } from "../health/outbox.ts";
+import { type Outbox, openOutbox } from "../health/outbox.ts";
 import type { ProbePolicy, ProbeSpec } from "../health/probe.ts";
 import { createStatusView } from "../health/status-view.ts";
 import type { SharedImage } from "../image/shared.ts";
@@ -35,9 +35,11 @@ export type HealthPlane = Disposable & {
   /** For the publisher, which has to be told of before it starts. */
   readonly gates: HealthGates;
   readonly view: HealthView;
+  /** What the health thread knows of probes, by key. */
+  readonly ask: Outbox["ask"];
   /**
-   * The publisher has put all of the store into the image: what it did not gate is not gated. Resolves when the states that
-   * are known from before stand where answers see them, or nobody says so in time.
+   * The publisher has put into the image what it could of the store. Resolves when the states that are known from before stand
+   * where answers see them, or nobody says so in time.
    */
   readonly published: () => Promise<void>;
 };
@@ -68,6 +70,7 @@ export function openHealthPlane(options: HealthPlaneOptions): HealthPlane {
     region,
     start,
     stop,
+    onTakenOver: outbox.complete,
     onEvent,
     now: Date.now,
     log,
@@ -85,9 +88,8 @@ export function openHealthPlane(options: HealthPlaneOptions): HealthPlane {
       nodeId: options.nodeId,
       ...createStatusView({ book: openedGates.book, checks: openedChecks }, outbox.ask),
     },
+    ask: outbox.ask,
     published: async () => {
-      openedGates.started();
-      outbox.complete();
       if (specsOf(gates, checks).next().done === true) return;
       // Messages are heard in order: whoever answers this has taken up the states of all probes.
       await outbox.askFigures();

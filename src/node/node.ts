@@ -133,7 +133,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     thread: answerThreads + 1,
   });
   undo.defer(() => health.thread.terminate());
-  const starting = startControl(frame, health, published.resolve);
+  const starting = startControl(frame, health, answerThreads + 2, published.resolve);
   // The API may open while DNS answers already.
   await Promise.race([published.promise, starting]);
   const threads = await startListeners(frame, udp, listeners, answerNames);
@@ -203,7 +203,12 @@ type RunningControl = {
 };
 
 /** Starts `control` and waits until it serves; `onPublished` is called before that, when its zones can be answered. */
-function startControl(frame: Frame, health: HealthSupervision, onPublished: () => void): Promise<RunningControl> {
+function startControl(
+  frame: Frame,
+  health: HealthSupervision,
+  readingThread: number,
+  onPublished: () => void,
+): Promise<RunningControl> {
   const { config, zones, version, log, shared, status, nodeId, keys } = frame;
   return new Promise((resolve, reject) => {
     let started: RunningControl | undefined;
@@ -219,6 +224,7 @@ function startControl(frame: Frame, health: HealthSupervision, onPublished: () =
         const healthPort = health.connect();
         const workerData: ControlData = {
           shared,
+          thread: readingThread,
           status,
           config,
           nodeId,
@@ -248,12 +254,18 @@ function startControl(frame: Frame, health: HealthSupervision, onPublished: () =
       onDeath: () => {
         setRunning(status, "control", false);
         countRestart(status, "control");
+        clearEpoch(shared, readingThread);
         if (started === undefined) fail(new OperatorError("the node could not start: the control thread failed"));
       },
       onStuck: frame.onStuck,
     });
     health.onReplaced((port) => thread.post({ kind: "health-port", port }, [port]));
   });
+}
+
+/** Nothing of a dead thread reads the image any more; its epoch would keep freed blocks for ever. */
+function clearEpoch(shared: SharedImage, thread: number): void {
+  Atomics.store(new Int32Array(shared.control), EPOCHS_AT + thread * EPOCH_STRIDE, 0);
 }
 
 type ListenerThread = SupervisedThread<SupervisorMessage>;
@@ -316,8 +328,7 @@ function startListener(
       onDeath: () => {
         setRunning(status, name, false);
         countRestart(status, name);
-        // Nothing of the dead thread reads the image any more; its epoch would keep freed blocks for ever.
-        Atomics.store(new Int32Array(shared.control), EPOCHS_AT + thread * EPOCH_STRIDE, 0);
+        clearEpoch(shared, thread);
       },
     });
   });

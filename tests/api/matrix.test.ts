@@ -47,6 +47,7 @@ editor    csrf  none  PUT /healthchecks/{id}
 editor    csrf  none  DELETE /healthchecks/{id}
 readonly  -     any   GET /healthchecks/{id}/status
 readonly  -     any   GET /health/status
+readonly  -     any   GET /explain
 admin     csrf  none  POST /service-accounts
 admin     -     any   GET /service-accounts
 admin     -     any   GET /service-accounts/{id}

@@ -15,6 +15,7 @@ import { createImportThread } from "../../src/node/import-thread.ts";
 import { LIST_PAGE_MAX, type Store } from "../../src/store/store.ts";
 import { type ApiReply, type ApiRequest, startApi, type TestApi, type TestApiOptions } from "../support/api.ts";
 import { ALONE } from "../support/commands.ts";
+import { explainerOver } from "../support/explainer.ts";
 import { openHealthLab } from "../support/health-plane.ts";
 
 const MINUTE_MS = 60_000;
@@ -232,13 +233,15 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
   const routesOf = (context: CommandContext): readonly Route[] => {
     const signIn = signInOf(context);
     const importTools = { parse: thread.parse, peers: ALONE };
+    const health = openHealthLab(context.store, { areScriptsEnabled: true });
     made.routes = apiRoutes({
       context,
       signIn,
       idp: createIdp(signIn, 1),
       importTools,
       areScriptsEnabled: true,
-      health: openHealthLab(context.store, { areScriptsEnabled: true }).view,
+      health: health.view,
+      explain: explainerOver({ store: context.store, health }),
       nodeCount: () => 1,
     });
     return made.routes;

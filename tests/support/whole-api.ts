@@ -8,6 +8,7 @@ import { createSignIn, type SignIn } from "../../src/commands/sign-in.ts";
 import { createImportThread } from "../../src/node/import-thread.ts";
 import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
 import { ALONE } from "./commands.ts";
+import { explainerOver } from "./explainer.ts";
 import { type HealthLab, openHealthLab } from "./health-plane.ts";
 
 export type WholeApi = TestApi & { readonly routes: readonly Route[] };
@@ -28,6 +29,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       importTools: { parse: thread.parse, peers: ALONE },
       areScriptsEnabled: true,
       health: health.view,
+      explain: explainerOver({ store: context.store, health }),
       nodeCount: () => 1,
     });
     return routes;
