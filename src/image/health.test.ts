@@ -100,3 +100,16 @@ test("the last slot can be taken, one more is a RangeError, and a released one c
   releaseHealthSlot(slots, keyOf(1));
   assert.equal(takeHealthSlot(slots, keyOf(2)), last);
 });
+
+test("a hundred thousand slots that come back at once are used again without anybody standing still", () => {
+  const slots = openHealthSlots(createSharedImage(1));
+  const count = 100_000;
+  for (let number = 1; number <= count; number++) takeHealthSlot(slots, keyOf(number));
+  for (let number = 1; number <= count; number++) releaseHealthSlot(slots, keyOf(number));
+  const startMs = performance.now();
+  const again = Array.from({ length: count }, (_, index) => takeHealthSlot(slots, keyOf(count + index + 1)));
+  const tookMs = performance.now() - startMs;
+  assert.equal(new Set(again).size, count);
+  assert.ok(Math.max(...again.slice(0, count / 2)) <= count, "slots that came back are taken first");
+  assert.ok(tookMs < 3_000, `all of them took ${Math.round(tookMs)} ms; moved one by one they take twenty seconds`);
+});

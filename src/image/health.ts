@@ -62,9 +62,7 @@ export function takeHealthSlot(slots: HealthSlots, key: HealthKey): number {
     known.holders += 1;
     return known.slot;
   }
-  while (slots.retired.length > 0 && epochIsOver(slots.control, slots.retired[0]!.epoch)) {
-    slots.free.push(slots.retired.shift()!.slot);
-  }
+  if (slots.free.length === 0) freeRetired(slots);
   const slot = slots.free.pop() ?? slots.next;
   if (slot >= HEALTH_SLOTS) throw new RangeError("no health slot is left");
   const { words } = slots;
@@ -80,6 +78,15 @@ export function takeHealthSlot(slots: HealthSlots, key: HealthKey): number {
   }
   slots.byKey.set(key, { slot, holders: 1 });
   return slot;
+}
+
+/** Some at a time: after the end of a large zone a hundred thousand are waiting. */
+const FREED_AT_ONCE = 256;
+
+function freeRetired({ control, retired, free }: HealthSlots): void {
+  let count = 0;
+  while (count < FREED_AT_ONCE && count < retired.length && epochIsOver(control, retired[count]!.epoch)) count += 1;
+  for (const { slot } of retired.splice(0, count)) free.push(slot);
 }
 
 /**
