@@ -18,6 +18,7 @@ type Lab = {
   readonly started: ProbeSpec[];
   readonly stopped: string[];
   readonly logged: string[];
+  takenOver: number;
   now: number;
 };
 
@@ -26,13 +27,16 @@ function openLab(shared = createSharedImage(1), region: string | undefined = "eu
   const started: ProbeSpec[] = [];
   const stopped: string[] = [];
   const logged: string[] = [];
-  const lab = { shared, events, started, stopped, logged, now: 1_000_000 };
+  const lab = { shared, events, started, stopped, logged, takenOver: 0, now: 1_000_000 };
   const gates = openGates({
     shared,
     region,
     keyOf: (target) => createHash("sha256").update(target).digest("hex").slice(0, 16),
     start: (spec) => started.push(spec),
     stop: (key) => stopped.push(key),
+    onTakenOver: () => {
+      lab.takenOver += 1;
+    },
     onEvent: (event) => events.push(event),
     now: () => lab.now,
     log: (_level, message) => logged.push(message),
@@ -228,12 +232,16 @@ test("a successor of the control thread finds slots and states, and tells nothin
   setHealth(words, slots[0] ?? 0, HEALTH.UNHEALTHY, 0);
   const other = openLab(one.shared);
   assert.deepEqual(other.gates.gate(rrset()), slots);
-  other.gates.started();
+  const usedOf = () =>
+    Array.from({ length: 3 }, (_, index) => words[(index + 1) * HEALTH_WORDS + HEALTH_WORD.KEY_HIGH] !== 0);
+  assert.equal(usedOf().filter(Boolean).length, 3, "RRsets of the predecessor may answer until it is settled");
+  other.gates.settle();
+  other.gates.settle();
+  assert.equal(other.takenOver, 1);
   assert.equal(other.events.length, 0);
   turn(other, "192.0.2.1", "healthy");
   assert.deepEqual(told(other), ["health.check_transition rec_www healthy"]);
-  const used = Array.from({ length: 3 }, (_, index) => words[(index + 1) * HEALTH_WORDS + HEALTH_WORD.KEY_HIGH] !== 0);
-  assert.equal(used.filter(Boolean).length, 2, "what nobody gates any more is given back");
+  assert.equal(usedOf().filter(Boolean).length, 2, "what nobody gates any more is given back");
 });
 
 test("a zone built anew keeps the slots of what answers until it is done, and ends what is not in it", () => {

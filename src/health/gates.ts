@@ -55,6 +55,8 @@ export type GatesOptions = {
   /** Begins, changes or ends a probe. */
   readonly start: (spec: ProbeSpec) => void;
   readonly stop: (key: HealthKey) => void;
+  /** Called once: nothing in the image is a predecessor's any more, and all that is gated has been begun. */
+  readonly onTakenOver: () => void;
   readonly onEvent: (event: HealthEvent) => void;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -68,9 +70,8 @@ export type HealthGates = {
   readonly beginZone: (zone: string) => void;
   readonly endZone: (zone: string) => void;
   readonly ungateZone: (zone: string) => void;
+  /** The first one also gives back the slots of a predecessor that nobody has taken: until then its RRsets may answer. */
   readonly settle: () => void;
-  /** All of the image has been written anew: slots of a predecessor that nobody has taken are given back. */
-  readonly started: () => void;
   /** Of probes of the book; others are passed over. */
   readonly hear: (transitions: readonly Transition[]) => void;
   /** What the health thread knew of probes before it was told of them. */
@@ -86,6 +87,7 @@ type State = {
   /** Probes of values that are in the book no more, each once a value. */
   readonly released: GatedProbe[];
   builds: number;
+  isTakenOver: boolean;
   complainedMs: number;
 };
 
@@ -97,6 +99,7 @@ export function openGates(options: GatesOptions): HealthGates {
     book: createBook(options.region, options.onEvent),
     released: [],
     builds: 0,
+    isTakenOver: false,
     complainedMs: Number.NEGATIVE_INFINITY,
   };
   const { book } = state;
@@ -122,7 +125,6 @@ export function openGates(options: GatesOptions): HealthGates {
       dropZoneBook(book, zone);
     },
     settle: () => settle(state),
-    started: () => dropUnheld(state.slots),
     hear: (transitions) => {
       for (const transition of transitions) hear(state, transition);
     },
@@ -221,6 +223,10 @@ function settle(state: State): void {
     releaseHealthSlot(slots, probe.key);
     options.stop(probe.key);
   }
+  if (state.isTakenOver) return;
+  state.isTakenOver = true;
+  dropUnheld(slots);
+  options.onTakenOver();
 }
 
 function hear({ book }: State, { key, from, to }: Transition): void {

@@ -1,11 +1,14 @@
 /**
  * What the control thread and the health thread tell each other, over one port, in order: whoever is told figures that it
- * asked for after "complete" knows that the shared health words have what was known from before of all probes it named.
+ * asked for knows that the shared health words have what was known from before of all probes it had named by then.
  */
 import type { ProbeFigures, ProbePolicy, ProbeSpec, ProbeState, ProbeStatus, Transition } from "./probe.ts";
 
 export type ToHealth =
-  /** A control thread begins: what it names up to "complete" is all that there is to probe. */
+  /**
+   * A control thread begins: what it names up to "complete" is all that there is to probe. The probes of its predecessor go on
+   * until then, and for long where a zone cannot be published, since what the predecessor published of it answers.
+   */
   | { readonly kind: "begin" }
   | { readonly kind: "complete" }
   /** Probes to begin, or to change where the key is known, and probes to end. */

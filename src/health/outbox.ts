@@ -159,6 +159,8 @@ function question(state: State, messageOf: (id: number) => ToHealth): Promise<To
   if (asks.size >= ASKS_MAX) return Promise.resolve(undefined);
   state.lastId += 1;
   const id = state.lastId;
+  // It is asked about all that was named before.
+  flush(state);
   return new Promise((resolve) => {
     const answer = (told: Told): void => {
       asks.delete(id);

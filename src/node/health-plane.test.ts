@@ -2,8 +2,14 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { type HealthLab, openHealthLab } from "../../tests/support/health-plane.ts";
 import { temporaryStore } from "../../tests/support/store.ts";
+import { editOf } from "../../tests/support/store-lab.ts";
 import { waitFor } from "../../tests/support/wait.ts";
+import { HEALTH_WORD } from "../image/health.ts";
+import { createSharedImage, HEALTH_WORDS } from "../image/shared.ts";
+import { openImageWriter } from "../image/writer.ts";
 import type { HealthCheckBody } from "../model/objects.ts";
+import type { RecordCreate } from "../model/record.ts";
+import { openStorePublisher } from "../publish/store-publisher.ts";
 import { HEALTH_CHECK_SERIES_MAX, HEALTH_VALUE_SERIES_MAX } from "./limits.ts";
 
 function check(id: string, given: Partial<HealthCheckBody> = {}): HealthCheckBody {
@@ -35,6 +41,7 @@ test("a control thread names everything between begin and complete, the stored c
   await temporary.store.write((tx) => tx.put("healthcheck", check("chk_one")));
   using lab = openHealthLab(temporary.store);
   gate(lab, "www", ["192.0.2.1"]);
+  lab.gates.settle();
   await lab.published();
   assert.deepEqual(kinds(lab), ["begin", "policy", "probes", "complete"]);
   assert.equal(lab.fake.specs.size, 2);
@@ -46,6 +53,56 @@ test("a control thread names everything between begin and complete, the stored c
   const said = kinds(lab);
   assert.deepEqual(said.slice(said.indexOf("begin")), ["begin", "policy", "probes", "complete"]);
   assert.equal(lab.fake.specs.size, 4);
+});
+
+test("where a zone cannot be published at the start, its probes go on and no other has their slots", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  const shared = createSharedImage(1);
+  const word = new Int32Array(shared.health);
+  const template = { protocol: "tcp" as const, port: 80 };
+  const gated = (name: string, value: string) =>
+    store.write((tx) => {
+      const given: RecordCreate = { name, type: "A", values: [{ value }], health_check_template: template };
+      editOf(tx).record("corp.", given);
+    });
+  await store.write((tx) => {
+    editOf(tx).zone({ name: "corp." });
+  });
+  await gated("old", "192.0.2.1");
+  const open = (lab: HealthLab, serialOf: typeof store.serialOf) =>
+    openStorePublisher({
+      store: { ...store, serialOf },
+      writer: openImageWriter(shared),
+      log: () => undefined,
+      gates: lab.gates,
+    });
+  {
+    using lab = openHealthLab(store, { shared });
+    using publisher = open(lab, store.serialOf);
+    await publisher.start();
+  }
+  // Nobody publishes this change: its zone fails when the next control thread starts.
+  await gated("old", "192.0.2.2");
+  using lab = openHealthLab(store, { shared });
+  let fails = true;
+  using publisher = open(lab, (zone) => {
+    if (fails) throw new Error("out of reach");
+    return store.serialOf(zone);
+  });
+  await publisher.start();
+  await lab.published();
+  assert.equal(publisher.stats().failedZones, 1);
+  const slots = [1, 2, 3].map((slot) => word[slot * HEALTH_WORDS + HEALTH_WORD.KEY_HIGH] !== 0);
+  assert.equal(slots[0], true, "192.0.2.1 answers by its slot still");
+  assert.equal(kinds(lab).includes("complete"), false);
+  fails = false;
+  await gated("new", "192.0.2.3");
+  await publisher.settled();
+  assert.equal(publisher.stats().failedZones, 0);
+  assert.equal(word[HEALTH_WORDS + HEALTH_WORD.KEY_HIGH], 0);
+  assert.equal(kinds(lab).at(-1), "complete");
+  assert.deepEqual([...lab.fake.specs.values()].map(({ host }) => host).toSorted(), ["192.0.2.2", "192.0.2.3"]);
 });
 
 test("the policy is that of the settings, from the start and after each change", async () => {
