@@ -144,11 +144,22 @@ function forget(entry: GatedEntry): void {
   for (const { probe } of entry.values) probe?.rrsets.delete(entry);
 }
 
-/** The probe is in that state now; events are told of what flips by it, unless it is `silent`. */
-export function setState(book: Book, probe: GatedProbe, state: ProbeState, how: "told" | "silent"): void {
+/**
+ * The probe is in that state now; events are told of what flips by it, unless it is `silent`. A step is one record, as one
+ * probe may gate any number of them.
+ */
+export function* stateSteps(
+  book: Book,
+  probe: GatedProbe,
+  state: ProbeState,
+  how: "told" | "silent",
+): Generator<undefined, void> {
   if (probe.state === state) return;
   probe.state = state;
-  for (const entry of probe.rrsets) refresh(book, entry, how === "told");
+  for (const entry of probe.rrsets) {
+    refresh(book, entry, how === "told");
+    yield;
+  }
 }
 
 function refresh(book: Book, entry: GatedEntry, isTold: boolean): void {

@@ -27,12 +27,12 @@ import {
   type HealthEvent,
   putEntry,
   removeEntry,
-  setState,
   type ZoneBook,
   zoneBook,
 } from "./book.ts";
 import type { KnownState } from "./messages.ts";
 import type { ProbeSpec, ProbeState, Transition } from "./probe.ts";
+import { createStateChanges, type StateChanges } from "./state-changes.ts";
 import { type ProbeTarget, probeSettings, probeTarget } from "./target.ts";
 
 /** An RRset that probes gate; what src/publish/gates.ts says of it. */
@@ -84,6 +84,7 @@ type State = {
   readonly options: GatesOptions;
   readonly slots: HealthSlots;
   readonly book: Book;
+  readonly changes: StateChanges;
   /** Probes of values that are in the book no more, each once a value. */
   readonly released: GatedProbe[];
   builds: number;
@@ -93,16 +94,17 @@ type State = {
 
 /** Takes over the slots that a predecessor of this thread has handed out, with the states that they hold. */
 export function openGates(options: GatesOptions): HealthGates {
+  const book = createBook(options.region, options.onEvent);
   const state: State = {
     options,
     slots: openHealthSlots(options.shared),
-    book: createBook(options.region, options.onEvent),
+    book,
+    changes: createStateChanges(book),
     released: [],
     builds: 0,
     isTakenOver: false,
     complainedMs: Number.NEGATIVE_INFINITY,
   };
-  const { book } = state;
   return {
     book,
     gate: (rrset) => gate(state, rrset),
@@ -229,16 +231,16 @@ function settle(state: State): void {
   options.onTakenOver();
 }
 
-function hear({ book }: State, { key, from, to }: Transition): void {
+function hear({ book, changes }: State, { key, from, to }: Transition): void {
   const probe = book.probes.get(key);
   if (probe === undefined) return;
   // A state from before the start that nobody told of is no event.
-  setState(book, probe, from, "silent");
-  setState(book, probe, to, "told");
+  changes.put(probe, from, () => "silent");
+  changes.put(probe, to, () => "told");
 }
 
 /** What it was before the start is no event; what a health thread did not get to tell before it died is one. */
-function recall({ book }: State, { key, state }: KnownState): void {
+function recall({ book, changes }: State, { key, state }: KnownState): void {
   const probe = book.probes.get(key);
-  if (probe !== undefined) setState(book, probe, state, probe.state === "unknown" ? "silent" : "told");
+  if (probe !== undefined) changes.put(probe, state, (before) => (before === "unknown" ? "silent" : "told"));
 }
