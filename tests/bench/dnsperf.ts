@@ -44,8 +44,10 @@ function parseReport(report: string): Pick<Sample, "queriesPerSecond" | "lost" |
   };
 }
 
+export type Target = Pick<RunningServer, "name" | "port" | "cpu">;
+
 /** Loads one server for `seconds` and measures what the load cost it. */
-export async function measure(server: RunningServer, workload: Workload, seconds: number): Promise<Sample> {
+export async function measure(server: Target, workload: Workload, seconds: number): Promise<Sample> {
   const args = ["-s", "127.0.0.1", "-p", String(server.port), "-m", workload.transport, "-d", workload.queryFile];
   // dnsperf's -q is the total of all its clients.
   args.push("-c", String(CLIENTS), "-T", "1", "-q", String(CLIENTS * OUTSTANDING_EACH), "-l", String(seconds));

@@ -16,12 +16,14 @@ import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { measureLoad } from "./load.ts";
 import { measureProbes } from "./probes.ts";
 import { promiseLines } from "./promises.ts";
+import { measureSelected, SELECTED_WORKLOADS } from "./selected.ts";
 import { rcodeFaults, renderTable, type Series } from "./table.ts";
 import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
-workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes (default: all)
-servers: signpost, nsd, knot, bind, gdnsd (default: all)`;
+workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes,
+  ${SELECTED_WORKLOADS} (default: all)
+servers: signpost, nsd, knot, bind, gdnsd, powerdns (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
   const { staticQueries, mixedQueries } = files;
@@ -132,6 +134,12 @@ try {
   const faults = await runThroughput(options, directory);
   for (const fault of faults) console.error(`WRONG RESPONSE CODES: ${fault}`);
   if (faults.length > 0) process.exitCode = 1;
+  const selected = await measureSelected(directory, options);
+  if (selected !== undefined) console.log(`\n${selected.report}`);
+  for (const fault of selected?.faults ?? []) {
+    console.error(`WRONG ANSWERS: ${fault}`);
+    process.exitCode = 1;
+  }
   if (options.only?.includes("allocation") ?? true) console.log(`\n${allocationLine()}`);
   if (options.only?.includes("api") ?? true) {
     console.log(`\n${await measureApiPeers(options.rounds, options.seconds)}`);

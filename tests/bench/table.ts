@@ -28,6 +28,11 @@ function rcodeShares(samples: readonly Sample[]): Map<string, number> {
   return new Map(sorted.map(([code, count]) => [code, (count * 100) / total]));
 }
 
+/** "NOERROR 75.0 %, NXDOMAIN 25.0 %" */
+export function rcodeText(samples: readonly Sample[]): string {
+  return [...rcodeShares(samples)].map(([code, share]) => `${code} ${share.toFixed(1)} %`).join(", ");
+}
+
 function ratios(series: Series, all: readonly Series[], figure: (sample: Sample) => number): string {
   const own = median(series.samples.map(figure));
   const cells = REFERENCES.map((reference) => {
@@ -58,7 +63,7 @@ export function renderTable(all: readonly Series[]): string {
     median(series.samples.map(({ userUs }) => userUs)).toFixed(2),
     median(series.samples.map(({ systemUs }) => systemUs)).toFixed(2),
     String(series.samples.reduce((sum, { lost }) => sum + lost, 0)),
-    [...rcodeShares(series.samples)].map(([code, share]) => `${code} ${share.toFixed(1)} %`).join(", "),
+    rcodeText(series.samples),
     ratios(series, all, ({ userUs }) => userUs),
     ratios(series, all, ({ queriesPerSecond }) => queriesPerSecond),
   ]);

@@ -26,15 +26,24 @@ const KEY = "key-of-the-benchmark";
 /** The default of the LMDB backend, mapasync, flushes some time later: not what a 2xx is to mean here. */
 const LMDB_LINES = ["launch=lmdb", "lmdb-sync-mode=sync"];
 
-function backendLines(backend: PowerdnsBackend, directory: string): readonly string[] {
-  if (backend === "lmdb") return [...LMDB_LINES, `lmdb-filename=${join(directory, "pdns.lmdb")}`];
+/** An empty SQLite database in `directory`, and the lines of configuration that name it. */
+export function createPowerdnsSqlite(directory: string): {
+  readonly database: DatabaseSync;
+  readonly lines: readonly string[];
+} {
   const file = join(directory, "pdns.sqlite3");
   const database = new DatabaseSync(file);
   // The faster of SQLite's durable journals: a commit is one flush.
   database.exec("PRAGMA journal_mode=WAL");
   database.exec(readFileSync(SQLITE_SCHEMA, "utf8"));
+  return { database, lines: ["launch=gsqlite3", `gsqlite3-database=${file}`, "gsqlite3-pragma-synchronous=2"] };
+}
+
+function backendLines(backend: PowerdnsBackend, directory: string): readonly string[] {
+  if (backend === "lmdb") return [...LMDB_LINES, `lmdb-filename=${join(directory, "pdns.lmdb")}`];
+  const { database, lines } = createPowerdnsSqlite(directory);
   database.close();
-  return ["launch=gsqlite3", `gsqlite3-database=${file}`, "gsqlite3-pragma-synchronous=2"];
+  return lines;
 }
 
 /** undefined: not installed. */
