@@ -133,6 +133,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     enter() {
       enterImage(view, thread);
       startReadAhead(ahead);
+      state.turns?.clear();
       state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),

@@ -11,6 +11,7 @@ import { type Chosen, chooseOnly } from "./chosen.ts";
 import { clientRegion, narrowScope } from "./client.ts";
 import type { AnswerState } from "./state.ts";
 import { traceAffinity, traceChance, traceChosen, traceSelection, traceStep } from "./trace-selection.ts";
+import { setTurn, turnAt } from "./turn.ts";
 
 /** Narrows down what is left in `chosen`. `isAffine`: of those that the method chooses from, one is drawn by the client. */
 type MethodFunction = (state: AnswerState, chosen: Chosen, isAffine: boolean) => void;
@@ -67,10 +68,9 @@ function rotate(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
     drawByClient(state, chosen, false);
     return;
   }
-  const { words } = state.view;
   const at = chosen.table + SELECTION.TURN;
-  const turn = words[at]!;
-  if (!state.isFrozen) words[at] = (turn + 1) | 0;
+  const turn = turnAt(state, at);
+  setTurn(state, at, (turn + 1) | 0);
   chosen.first = (turn & 0x7fff_ffff) % chosen.count;
 }
 
@@ -154,7 +154,6 @@ function takeByWeight(state: AnswerState, chosen: Chosen, isAffine: boolean): vo
  * two that are equally near do not take turns. Values that were not measured yet stand behind; where none was, all rotate.
  */
 function takeNearest(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
-  const { words } = state.view;
   const { indexes, count } = chosen;
   let lowest = 0;
   let nearest = 0;
@@ -177,13 +176,13 @@ function takeNearest(state: AnswerState, chosen: Chosen, isAffine: boolean): voi
   chooseOnly(chosen, kept < 0 ? nearest : kept);
   const at = chosen.table + SELECTION.TURN;
   const turn = indexes[0]! + 1;
-  if (!state.isFrozen && words[at] !== turn) words[at] = turn;
+  if (turnAt(state, at) !== turn) setTurn(state, at, turn);
   if (state.trace !== undefined) traceStep(state, chosen, kept < 0 ? "nearest" : "kept", 0);
 }
 
 /** Where the value that was answered last stands among those that are left, if it is near enough; else -1. */
 function positionToKeep(state: AnswerState, chosen: Chosen, lowestUs: number): number {
-  const last = state.view.words[chosen.table + SELECTION.TURN]! - 1;
+  const last = turnAt(state, chosen.table + SELECTION.TURN) - 1;
   for (let position = 0; position < chosen.count; position++) {
     if (chosen.indexes[position] !== last) continue;
     const latencyUs = latencyOf(state, chosen, last);

@@ -65,8 +65,11 @@ export type AnswerState = {
   /** What was selected for the answer section, and for addresses beside it. */
   readonly chosen: Chosen;
   readonly beside: Chosen;
-  /** Answers leave no trace in the image: the next one is as if they had not been. */
-  readonly isFrozen: boolean;
+  /**
+   * There where answers leave no trace in the image, so that the next one is as if they had not been: what they would have
+   * written, by word, since `enter`. One answer may choose from one RRset more than once.
+   */
+  readonly turns: Map<number, number> | undefined;
   readonly trace: Trace | undefined;
 };
 
@@ -77,6 +80,7 @@ export type AnswerStateOptions = {
    * same choices. Left out: random ones.
    */
   readonly chance?: Int32Array;
+  /** Answers leave no trace in the image. */
   readonly isFrozen?: boolean;
   readonly trace?: Trace;
 };
@@ -106,7 +110,7 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     clientRegion: 0,
     chosen: createChosen(),
     beside: createChosen(),
-    isFrozen: options.isFrozen ?? false,
+    turns: options.isFrozen === true ? new Map() : undefined,
     trace: options.trace,
   };
 }
