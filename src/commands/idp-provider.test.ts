@@ -158,10 +158,15 @@ test("a provider that is slow, endless, elsewhere or another one cannot hold or 
     // One that is waited for without end would end this test.
     await assert.rejects(createProvider(Date.now, 1).begin(fake.settings), name);
   }
-  fake.answers.set(discovery, { ...right, token_endpoint: "http://evil.test/token" });
-  const outcome = await finish(fake);
-  assert.equal(outcome.kind, "failed");
-  assert.equal(JSON.stringify(outcome).includes("not https"), true);
+  const forged = { "http://evil.test/token": "not https", "https://169.254.169.254/token": "link-local" };
+  for (const [token_endpoint, reason] of Object.entries(forged)) {
+    fake.answers.set(discovery, { ...right, token_endpoint });
+    const outcome = await finish(fake);
+    assert.equal(outcome.kind, "failed");
+    assert.equal(JSON.stringify(outcome).includes(reason), true);
+  }
+  const linkLocal = { ...fake.settings, issuer: "https://169.254.169.254" };
+  await assert.rejects(createProvider(Date.now, 1).begin(linkLocal), /link-local/);
 });
 
 test("metadata are asked for once an hour, at once again after a failure, and anew for other settings", async () => {

@@ -25,7 +25,7 @@ import {
   randomState,
 } from "openid-client";
 import { errorText } from "../base/errors.ts";
-import { type Claims, claimAt, type IdpEffective, safeUrl } from "../model/idp.ts";
+import { type Claims, claimAt, type IdpEffective, providerUrl, safeUrl } from "../model/idp.ts";
 import { IDP_ANSWER_BYTES_MAX } from "../model/limits.ts";
 
 /** What a sign-in needs of the settings; whole, because settings that are enabled have been checked. */
@@ -84,8 +84,8 @@ export function createProvider(now: () => number, timeoutSeconds: number): Provi
 }
 
 function discover({ issuer, client_id, client_secret }: ProviderSettings, timeout: number): Promise<Configuration> {
-  const server = safeUrl(issuer);
-  if (server === undefined) return Promise.reject(new Error("the issuer is not an https URL"));
+  const server = providerUrl(issuer);
+  if (server === undefined) return Promise.reject(new Error("the issuer is not an https URL, or is link-local"));
   const isPlain = server.protocol === "http:";
   return discovery(server, client_id, undefined, clientAuth(client_secret), {
     timeout,
@@ -107,7 +107,9 @@ function clientAuth(secret: string | undefined): ClientAuth {
 
 const boundedFetch: CustomFetch = async (address, options) => {
   // The addresses come out of the provider's metadata.
-  if (safeUrl(address) === undefined) throw new Error("the provider names an address that is not https");
+  if (providerUrl(address) === undefined) {
+    throw new Error("the provider names an address that is not https, or is link-local");
+  }
   const { method, headers, body, signal } = options;
   const response = await fetch(address, {
     method,

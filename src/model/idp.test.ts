@@ -53,6 +53,10 @@ test("issuers and redirects are https, or http on this machine", () => {
     "https://u:p@id.corp.example",
     "https://id/?a=b",
     "http://127.0.0.1.evil.example",
+    "https://169.254.169.254",
+    "https://0xa9fea9fe/realms/a",
+    "https://[fe80::1]",
+    "https://[::ffff:169.254.169.254]",
   ]) {
     assert.deepEqual(faultsOf({}, { issuer }), ["/issuer"], issuer);
   }
@@ -61,6 +65,8 @@ test("issuers and redirects are https, or http on this machine", () => {
     "http://127.0.0.1:8090",
     "http://[::1]:80",
     "http://localhost:1",
+    "https://169.255.0.1",
+    "https://[fec0::1]",
   ]) {
     assert.deepEqual(faultsOf({}, { issuer }), [], issuer);
   }

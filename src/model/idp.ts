@@ -11,6 +11,7 @@ import {
 import { ROLES, type Role } from "./objects.ts";
 import { readOnlyFaults } from "./put.ts";
 import type { FieldFault } from "./refusal.ts";
+import { isLinkLocal } from "./secret-destinations.ts";
 import { MASK } from "./secrets.ts";
 import { checkShape } from "./shape.ts";
 import { canonicalUsername, isUsername } from "./user.ts";
@@ -176,6 +177,7 @@ function issuerFaults(issuer: string | undefined): FieldFault[] {
   if (url === undefined) return [{ pointer, detail: "must be an https URL; http is taken on a loopback address only" }];
   if (issuer.includes("?") || issuer.includes("#"))
     return [{ pointer, detail: "must have neither query nor fragment" }];
+  if (isLinkLocal(url)) return [{ pointer, detail: "must not be a link-local address" }];
   return [];
 }
 
@@ -188,6 +190,12 @@ function redirectFaults(redirect: string | undefined): FieldFault[] {
     return [{ pointer, detail: `must end in ${IDP_CALLBACK_PATH}` }];
   }
   return [];
+}
+
+/** As `safeUrl`, for what this server itself asks: nothing at a link-local address. */
+export function providerUrl(text: string): URL | undefined {
+  const url = safeUrl(text);
+  return url === undefined || isLinkLocal(url) ? undefined : url;
 }
 
 /** The URL where it is https without credentials, or http to this very machine. */
