@@ -36,29 +36,34 @@ export function keyOfParts(parts: readonly string[]): StatusKey | undefined {
   return { kind, zone: one, entry, index: Number(index) };
 }
 
+/** `fits` is false for a row that the filter leaves out by its state or record. */
+export type FoundRow = StatusRow & { readonly fits: boolean };
+
 /**
- * The rows behind a key in their order. Whoever stops in the middle goes on with the key of the last row, whatever has
+ * The rows behind a key in their order, with those that are left out by state or record, so that a search that finds little
+ * knows how far it has come. Whoever stops in the middle goes on with the key of the last row, whatever has
  * changed meanwhile: what is there all the while is given once.
  */
-export function* rowsBehind(listed: Listed, filter: StatusFilter, after: StatusKey | undefined): Generator<StatusRow> {
+export function* rowsBehind(listed: Listed, filter: StatusFilter, after: StatusKey | undefined): Generator<FoundRow> {
   const { kind, zone, record_id } = filter;
   const mayBeCheck = kind !== "value" && zone === undefined && record_id === undefined && after?.kind !== "value";
   if (mayBeCheck) yield* checkRows(listed, filter, after?.id);
   if (kind !== "check") yield* valueRows(listed, filter, after?.kind === "value" ? after : undefined);
 }
 
-function* checkRows({ checks }: Listed, filter: StatusFilter, after: string | undefined): Generator<StatusRow> {
+function* checkRows({ checks }: Listed, filter: StatusFilter, after: string | undefined): Generator<FoundRow> {
   for (const id of [...checks.byId.keys()].sort()) {
     if (after !== undefined && id <= after) continue;
     const check = checks.byId.get(id);
-    if (check === undefined || !fits(filter, check.state)) continue;
-    yield { kind: "check", key: { kind: "check", id }, check };
+    if (check === undefined) continue;
+    yield { kind: "check", key: { kind: "check", id }, check, fits: fits(filter, check.state) };
   }
 }
 
 type ValueKey = StatusKey & { readonly kind: "value" };
 
-function* valueRows({ book }: Listed, filter: StatusFilter, after: ValueKey | undefined): Generator<StatusRow> {
+function* valueRows({ book }: Listed, filter: StatusFilter, after: ValueKey | undefined): Generator<FoundRow> {
+  const { record_id } = filter;
   const zones = filter.zone === undefined ? orderedZones(book) : [filter.zone];
   for (let at = after === undefined ? 0 : placeOf(zones, after.zone); at < zones.length; at++) {
     const name = zones[at] ?? "";
@@ -67,13 +72,15 @@ function* valueRows({ book }: Listed, filter: StatusFilter, after: ValueKey | un
     const behind = after !== undefined && after.zone === name ? after : undefined;
     const order = orderedEntries(zone);
     for (let place = behind === undefined ? 0 : placeOf(order, behind.entry); place < order.length; place++) {
-      const key = order[place] ?? "";
-      const entry = zone.entries.get(key);
-      if (entry === undefined || (filter.record_id !== undefined && entry.id !== filter.record_id)) continue;
-      const first = behind?.entry === key ? behind.index + 1 : 0;
+      const text = order[place] ?? "";
+      const entry = zone.entries.get(text);
+      if (entry === undefined) continue;
+      const isWanted = record_id === undefined || entry.id === record_id;
+      const first = behind?.entry === text ? behind.index + 1 : 0;
       for (const [index, value] of entry.values.entries()) {
-        if (index < first || !fits(filter, value.probe?.state ?? "unknown")) continue;
-        yield { kind: "value", key: { kind: "value", zone: name, entry: key, index }, entry, value };
+        if (index < first) continue;
+        const key: StatusKey = { kind: "value", zone: name, entry: text, index };
+        yield { kind: "value", key, entry, value, fits: isWanted && fits(filter, value.probe?.state ?? "unknown") };
       }
     }
   }

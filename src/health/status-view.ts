@@ -20,6 +20,8 @@ import {
 
 /** Items of one turn: with their histories about a hundred kilobytes. */
 const SLICE = 100;
+/** Rows that one turn looks at: where few fit a filter, others have their turn in between. */
+export const LOOKED_AT_MAX = 2_000;
 
 export type StatusTurn = {
   readonly items: readonly HealthItem[];
@@ -58,26 +60,33 @@ function openTurns(listed: Listed, ask: Outbox["ask"], { filter, after, limit }:
   let left = limit;
   let isAnswered = true;
   return async (isFull: boolean): Promise<StatusTurn> => {
-    // One more is looked for, so that a last page never promises another.
     const given = isFull && left < limit ? 0 : Math.min(left, SLICE);
-    const rows: StatusRow[] = [];
-    for (const row of rowsBehind(listed, filter, last)) {
-      rows.push(row);
-      if (rows.length > given) break;
-    }
-    const isMore = rows.length > given;
-    const shown = rows.slice(0, given);
+    const { shown, isMore, isPaused, end } = lookOn(listed, filter, last, given);
     const told = isAnswered ? await askFor(ask, shown) : undefined;
     isAnswered = told !== undefined;
     const all = shown.map((row) => itemOf(row, toldOf(told, probeKey(row))));
     // The health thread may know of a change that has not been heard here.
     const items = filter.state === undefined ? all : all.filter(({ state }) => state === filter.state);
-    last = shown.at(-1)?.key ?? last;
+    last = end;
     left -= shown.length;
+    if (isPaused || (isMore && left > 0 && given > 0)) return { items };
     if (!isMore) return { items, end: { next: undefined } };
-    if (left > 0 && given > 0) return { items };
     return { items, end: { next: last === undefined ? undefined : partsOfKey(last) } };
   };
+}
+
+/** At most `given` rows behind a key, and whether another follows: a last page never promises one more. */
+function lookOn(listed: Listed, filter: StatusFilter, after: StatusKey | undefined, given: number) {
+  const shown: StatusRow[] = [];
+  let end = after;
+  let looked = 0;
+  for (const row of rowsBehind(listed, filter, after)) {
+    if (row.fits && shown.length === given) return { shown, isMore: true, isPaused: false, end };
+    if (row.fits) shown.push(row);
+    end = row.key;
+    if (++looked === LOOKED_AT_MAX) return { shown, isMore: false, isPaused: true, end };
+  }
+  return { shown, isMore: false, isPaused: false, end };
 }
 
 function askFor(ask: Outbox["ask"], rows: readonly StatusRow[]): Promise<readonly ProbeStatus[] | undefined> {
