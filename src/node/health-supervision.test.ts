@@ -125,6 +125,10 @@ for (const fault of ["kill", "hang"] as const) {
     control.link.post({ kind: "probes", start: specs, stop: [] });
     await waitForState(shared, down, HEALTH.UNHEALTHY);
     await waitForState(shared, toggle, HEALTH.UNHEALTHY);
+    // The words are there before the messages that tell of them.
+    await waitFor("both transitions", 10_000, () =>
+      [down, toggle].every(({ key }) => transitionsOf(control).includes(`${key} unhealthy`)),
+    );
     const heardBefore = control.heard.length;
     writeFileSync(join(directory, "FAULT"), "");
     await waitFor("a replacement", 15_000, () => control.heard.slice(heardBefore).some(({ kind }) => kind === "ready"));
