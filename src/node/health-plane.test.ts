@@ -49,7 +49,7 @@ test("a control thread names everything between begin and complete, the stored c
   gate(lab, "api", ["192.0.2.2"]);
   await temporary.store.write((tx) => tx.put("healthcheck", check("chk_two")));
   lab.fake.say({ kind: "ready" });
-  await waitFor("the begin", 5000, () => lab.fake.heard.some(({ kind }) => kind === "begin"));
+  await waitFor("the end of it", 5000, () => lab.fake.heard.some(({ kind }) => kind === "complete"));
   const said = kinds(lab);
   assert.deepEqual(said.slice(said.indexOf("begin")), ["begin", "policy", "probes", "complete"]);
   assert.equal(lab.fake.specs.size, 4);
