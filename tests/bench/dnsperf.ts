@@ -15,6 +15,8 @@ export type Sample = {
   /** CPU time a completed query in microseconds, of the server's process tree. */
   readonly userUs: number;
   readonly systemUs: number;
+  /** User time of the threads alone that answer, where they are known. */
+  readonly answeringUserUs?: number;
   readonly lost: number;
   /** Completed queries by response code. */
   readonly rcodes: ReadonlyMap<string, number>;
@@ -44,7 +46,10 @@ function parseReport(report: string): Pick<Sample, "queriesPerSecond" | "lost" |
   };
 }
 
-export type Target = Pick<RunningServer, "name" | "port" | "cpu">;
+export type Target = Pick<RunningServer, "name" | "port" | "cpu"> & {
+  /** CPU time of the threads that answer. */
+  readonly answeringCpu?: RunningServer["cpu"];
+};
 
 /** Loads one server for `seconds` and measures what the load cost it. */
 export async function measure(server: Target, workload: Workload, seconds: number): Promise<Sample> {
@@ -53,12 +58,17 @@ export async function measure(server: Target, workload: Workload, seconds: numbe
   args.push("-c", String(CLIENTS), "-T", "1", "-q", String(CLIENTS * OUTSTANDING_EACH), "-l", String(seconds));
   if (workload.cookie) args.push("-E", `${EDNS_COOKIE_CODE}:${CLIENT_COOKIE}`);
   const before = server.cpu();
+  const answeringBefore = server.answeringCpu?.().userMs;
   const report = parseReport(await runToEnd("dnsperf", args, (seconds + 30) * 1000));
+  const answeringAfter = server.answeringCpu?.().userMs;
   const after = server.cpu();
+  const answeringUserMs =
+    answeringBefore === undefined || answeringAfter === undefined ? undefined : answeringAfter - answeringBefore;
   return {
     queriesPerSecond: report.queriesPerSecond,
     userUs: ((after.userMs - before.userMs) * 1000) / report.completed,
     systemUs: ((after.systemMs - before.systemMs) * 1000) / report.completed,
+    ...(answeringUserMs === undefined ? {} : { answeringUserUs: (answeringUserMs * 1000) / report.completed }),
     lost: report.lost,
     rcodes: report.rcodes,
   };

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { type ScenarioNode, startNode } from "../scenarios/running-node.ts";
 import { openUdpClient } from "../support/dns-client.ts";
 import { decodeMessage, encodeQuery } from "../support/dns-message.ts";
+import { treeThreadsCpuTime } from "../support/proc.ts";
 import { type Child, startChild } from "../support/process.ts";
 import { findProgram, type ServerProgram, startServer, type ZoneSource } from "../support/server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -63,6 +64,11 @@ export type SelectedOptions = {
 
 export const SELECTED_WORKLOADS = [...ASKED_AS.keys()].join(", ");
 
+/** Threads that answer UDP, by their names; a server that is not here answers in all of its threads. */
+const ANSWERING_THREADS: ReadonlyMap<string, (name: string) => boolean> = new Map([
+  ["gdnsd", (name: string) => name === "gdnsd-io-udp"],
+]);
+
 type SelectedServer = {
   readonly target: Target;
   readonly answers: (zone: SelectedZone) => boolean;
@@ -101,7 +107,9 @@ async function startOurs(zones: readonly SelectedZone[], ports: BackendPorts): P
     await fillNode(node, zones, ports);
     const [endpoint] = node.dns;
     if (endpoint === undefined) throw new Error("the node serves no DNS");
-    const target = { name: "signpost", port: endpoint.port, cpu: node.child.cpu };
+    const { pid, cpu } = node.child;
+    const answeringCpu = () => treeThreadsCpuTime(pid, (name) => name.startsWith("answer-"));
+    const target = { name: "signpost", port: endpoint.port, cpu, answeringCpu };
     return { target, answers: () => true, stop };
   } catch (error) {
     await stop();
@@ -120,7 +128,10 @@ async function startPeer(
     return undefined;
   }
   const server = await startServer(program, { zones, readyWithinMs: READY_MS });
-  return { target: server, answers, stop: server.stop };
+  const { name, port, pid, cpu, stop } = server;
+  const isAnswering = ANSWERING_THREADS.get(name);
+  const answering = isAnswering && { answeringCpu: () => treeThreadsCpuTime(pid, isAnswering) };
+  return { target: { name, port, cpu, ...answering }, answers, stop };
 }
 
 async function startServers(

@@ -18,7 +18,11 @@ function readProc(path: string): string | undefined {
 }
 
 function readStat(pid: number): Stat | undefined {
-  const text = readProc(`/proc/${pid}/stat`);
+  return statIn(`/proc/${pid}/stat`);
+}
+
+function statIn(path: string): Stat | undefined {
+  const text = readProc(path);
   if (text === undefined) return undefined;
   // The command name is in parentheses and may hold anything, so the fields are counted from the last one.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -52,6 +56,33 @@ export function treeCpuTime(root: number): CpuTime {
     systemMs += stat.systemTicks * TICK_MS;
   }
   return { userMs, systemMs };
+}
+
+/**
+ * CPU time of the living threads of the tree whose name `counts`. The kernel splits what a process used into user and system
+ * by the shares of its whole life; of a thread that only answers they are those of its answers.
+ */
+export function treeThreadsCpuTime(root: number, counts: (name: string) => boolean): CpuTime {
+  let userMs = 0;
+  let systemMs = 0;
+  for (const pid of processTree(root)) {
+    for (const thread of threadsOf(pid)) {
+      const path = `/proc/${pid}/task/${thread}/stat`;
+      const stat = counts(readProc(`/proc/${pid}/task/${thread}/comm`)?.trim() ?? "") ? statIn(path) : undefined;
+      if (stat === undefined) continue;
+      userMs += stat.userTicks * TICK_MS;
+      systemMs += stat.systemTicks * TICK_MS;
+    }
+  }
+  return { userMs, systemMs };
+}
+
+function threadsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
 }
 
 /**
