@@ -59,11 +59,6 @@ test("zones with their settings, serials and records; secrets that are masked wa
   assert.ok(!JSON.stringify(masked?.body).includes("***"));
 });
 
-test("a serial above the greatest that is taken is left to the server", () => {
-  assert.equal(read({ zones: [{ name: "c.test.", soa: { serial: 4_000_000_000 } }] })[0]?.serial, 4_000_000_000);
-  assert.equal(read({ zones: [{ name: "c.test.", soa: { serial: 4_000_000_001 } }] })[0]?.serial, undefined);
-});
-
 test("a fault names its zone and record, and points at the field", () => {
   refused(
     zone(A, { ...A, name: "x", values: [{ value: "nonsense" }] }),

@@ -1,13 +1,7 @@
 /** The JSON bundle: zones with their records, each as a POST has it. Whole or not at all: the first fault ends it. */
 import { type Static, Type } from "typebox";
 import { parseJson } from "../base/json.ts";
-import {
-  IMPORT_RECORDS_MAX,
-  IMPORT_ZONE_RECORDS_MAX,
-  IMPORT_ZONES_MAX,
-  IMPORTED_SERIAL_MAX,
-  SERIAL_MAX,
-} from "../model/limits.ts";
+import { IMPORT_RECORDS_MAX, IMPORT_ZONE_RECORDS_MAX, IMPORT_ZONES_MAX, SERIAL_MAX } from "../model/limits.ts";
 import type { ZoneBody } from "../model/objects.ts";
 import { ownershipConflict } from "../model/ownership.ts";
 import { RecordCreate, recordFromImport } from "../model/record.ts";
@@ -128,7 +122,7 @@ function draftZone(reading: Reading, given: unknown, pointer: string, names: Set
   refuseClashes(drafts, zone, pointer);
   return {
     create,
-    ...(serial === undefined || serial > IMPORTED_SERIAL_MAX ? {} : { serial }),
+    ...(serial === undefined ? {} : { serial }),
     file: "",
     records: sortByName(drafts),
     parseErrors: [],

@@ -27,7 +27,7 @@ export type RecordDraft = {
 export type ZoneDraft = {
   /** What creates the zone where it is missing. */
   readonly create: ZoneCreate;
-  /** Taken when the zone is created, and where it leaves room for later changes. */
+  /** Taken when the zone is created, and only where it leaves room for later changes. */
   readonly serial?: number;
   /** For messages; "" where the request has no files. */
   readonly file: string;

@@ -1,6 +1,6 @@
 /** What an import would do to the zones that are stored: the difference, record by record, and nothing written yet. */
 import { isDeepStrictEqual } from "node:util";
-import { IMPORT_NOTES_MAX } from "../model/limits.ts";
+import { IMPORT_NOTES_MAX, IMPORTED_SERIAL_MAX } from "../model/limits.ts";
 import type { RecordBody, ZoneBody } from "../model/objects.ts";
 import { ownershipConflict } from "../model/ownership.ts";
 import { fqdnOf, recordFromImport } from "../model/record.ts";
@@ -33,6 +33,8 @@ export type ZonePlan = {
   /** The zone that is stored, or the one that would be made. */
   readonly zone: ZoneBody;
   readonly isNew: boolean;
+  /** Of a zone that is new; absent: the server's own. */
+  readonly serial?: number;
   readonly version: string;
   readonly puts: RecordBody[];
   created: number;
@@ -60,11 +62,15 @@ export function openPlan(reader: PlanReader, caller: Caller, format: ImportForma
   const stored = reader.get("zone", [proposed.name]);
   if (stored === undefined) permitUnconfined(caller, "create zones");
   else permitZone(reader, caller, stored.body);
+  const isNew = stored === undefined;
+  const serial = isNew ? head.serial : undefined;
+  const isTooGreat = serial !== undefined && serial > IMPORTED_SERIAL_MAX;
   return {
     head,
     format,
     zone: stored?.body ?? proposed,
-    isNew: stored === undefined,
+    isNew,
+    ...(serial === undefined || isTooGreat ? {} : { serial }),
     version: contentVersion(reader, stored),
     puts: [],
     created: 0,
@@ -73,9 +79,13 @@ export function openPlan(reader: PlanReader, caller: Caller, format: ImportForma
     skipped: [],
     secretsMissing: [],
     parseErrors: [],
-    warnings: [],
+    warnings: isTooGreat ? [replacedSerialText(proposed.name, serial)] : [],
     conflicts: [],
   };
+}
+
+function replacedSerialText(zone: string, serial: number): string {
+  return `${zone} SOA: its serial ${serial} is above ${IMPORTED_SERIAL_MAX}, and the zone begins with one of the server's own`;
 }
 
 /** Holds records against what is stored; all that the import has for a name come in one call. */

@@ -3,7 +3,7 @@
  * what it compared with still stands; if not, it is compared again. One request is one transaction.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { IMPORT_NOTES_MAX, IMPORTED_SERIAL_MAX } from "../model/limits.ts";
+import { IMPORT_NOTES_MAX } from "../model/limits.ts";
 import type { ZoneBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
 import type { ImportFormat, ImportSource, ParseError } from "./import-draft.ts";
@@ -152,8 +152,7 @@ function* writePlan(tx: CommandTransaction, peers: ZonePeers, plan: ZonePlan): G
   if (contentVersion(tx, stored) !== plan.version) throw new StalePlan();
   const zone = stored?.body ?? createZoneIn(tx, peers, plan.head.create).stored.body;
   permitZone(tx, tx.caller, zone);
-  const { serial } = plan.head;
-  if (plan.isNew && serial !== undefined && serial <= IMPORTED_SERIAL_MAX) tx.setSerial(zone.name, serial);
+  if (plan.serial !== undefined) tx.setSerial(zone.name, plan.serial);
   for (const body of plan.puts) {
     tx.put("record", body);
     yield;
