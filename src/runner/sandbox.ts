@@ -64,6 +64,8 @@ export function sandboxArguments({ directory, filterDescriptor }: Sandbox, comma
     ...ROOT_PARTS.flatMap((part) => ["--ro-bind-try", `/${part}`, `/${part}`]),
     ...ETC_VISIBLE.flatMap((name) => ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`]),
     ...["--proc", "/proc", "--dev", "/dev"],
+    // Mapped, it is shared memory that nobody counts; as a plain bind it is no device any more.
+    ...["--ro-bind", "/dev/zero", "/dev/zero"],
     ...writable("/tmp"),
     ...writable("/dev/shm"),
     // Last, for it may lie below one of the others.

@@ -21,6 +21,7 @@ function verdict(arch: "x64" | "arm64", audit: number, call: number, ...args: re
     const [onTrue, onFalse] = [view.readUInt8(at * 8 + 2), view.readUInt8(at * 8 + 3)];
     const code = view.readUInt16LE(at * 8);
     if (code === 0x20) accumulator = data.readUInt32LE(value);
+    else if (code === 0x54) accumulator &= value;
     else if (code === 0x15) at += accumulator === value ? onTrue : onFalse;
     else if (code === 0x35) at += accumulator >= value ? onTrue : onFalse;
     else if (code === 0x06) {
@@ -52,6 +53,13 @@ for (const [what, call, args, expected] of [
   ["ring of calls", 425, [], "errno 38"],
   ["program for the kernel", 321, [], "errno 1"],
   ["keys", 250, [], "errno 1"],
+  ["memory of one's own", 9, [0, 4096, 3, 0x22], ALLOWED],
+  ["a file mapped as shared", 9, [0, 4096, 3, 0x01], ALLOWED],
+  ["shared memory without a file", 9, [0, 4096, 3, 0x21], "errno 1"],
+  ["shared memory without a file and swap", 9, [0, 4096, 3, 0x4021], "errno 1"],
+  ["a file of memory", 319, [], "errno 38"],
+  ["a secret file of memory", 447, [], "errno 38"],
+  ["a System V segment", 29, [], "errno 38"],
   ["x32 read", 0x40000000, [], "killed"],
 ] as const) {
   test(`${what} on x64: ${expected}`, () => assert.equal(verdict("x64", X64, call, ...args), expected));

@@ -1,7 +1,8 @@
 /**
  * The filter of system calls that bubblewrap puts on a script: a classic BPF program (seccomp(2)), 8 bytes an instruction.
  * The rules that keep addresses away see IP sockets of this process's user; so other families of sockets, which would go
- * past them (to a hypervisor: AF_VSOCK), and io_uring, which makes sockets past this filter, are refused.
+ * past them (to a hypervisor: AF_VSOCK), and io_uring, which makes sockets past this filter, are refused. So is memory that a
+ * script could hold without any of its processes having it mapped, where nobody that counts (process-tree.ts) finds it.
  */
 
 type Machine = { readonly audit: number; readonly calls: Readonly<Record<Call, number>> };
@@ -16,7 +17,11 @@ type Call =
   | "add_key"
   | "request_key"
   | "userfaultfd"
-  | "perf_event_open";
+  | "perf_event_open"
+  | "mmap"
+  | "memfd_create"
+  | "memfd_secret"
+  | "shmget";
 
 /** AUDIT_ARCH_* of linux/audit.h and the numbers of asm/unistd.h. */
 const MACHINES: Readonly<Record<string, Machine>> = {
@@ -34,6 +39,10 @@ const MACHINES: Readonly<Record<string, Machine>> = {
       request_key: 249,
       userfaultfd: 323,
       perf_event_open: 298,
+      mmap: 9,
+      memfd_create: 319,
+      memfd_secret: 447,
+      shmget: 29,
     },
   },
   arm64: {
@@ -50,6 +59,10 @@ const MACHINES: Readonly<Record<string, Machine>> = {
       request_key: 218,
       userfaultfd: 282,
       perf_event_open: 241,
+      mmap: 222,
+      memfd_create: 279,
+      memfd_secret: 447,
+      shmget: 194,
     },
   },
 };
@@ -58,6 +71,7 @@ const INSTRUCTION_BYTES = 8;
 const LOAD = 0x20;
 const JUMP_IF_EQUAL = 0x15;
 const JUMP_IF_AT_LEAST = 0x35;
+const AND = 0x54;
 const RETURN = 0x06;
 
 const ALLOW = 0x7fff0000;
@@ -70,7 +84,7 @@ const EAFNOSUPPORT = 97;
 /** Offsets in struct seccomp_data; of the 64-bit arguments the lower half, little-endian. */
 const CALL_AT = 0;
 const ARCHITECTURE_AT = 4;
-const ARGUMENT_AT = [16, 24, 32] as const;
+const ARGUMENT_AT = [16, 24, 32, 40] as const;
 
 const FAMILIES = { unix: 1, ipv4: 2, ipv6: 10, netlink: 16 } as const;
 /** x32 calls on x64 have numbers of their own, from here on. */
@@ -79,6 +93,8 @@ const SOL_IP = 0;
 const IP_OPTIONS = 4;
 /** Puts characters into a terminal's input. */
 const TIOCSTI = 0x5412;
+/** Of mmap(2): MAP_SHARED, which has this bit of the kinds of mapping alone with one that has no anonymous form. */
+const MAP_SHARED_ANONYMOUS = 0x01 | 0x20;
 
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, value: number];
 
@@ -119,6 +135,15 @@ function program({ audit, calls }: Machine): Instruction[] {
       finish(ALLOW),
     ]),
     ...onCall(calls.ioctl, [load(ARGUMENT_AT[1]), [JUMP_IF_EQUAL, 0, 1, TIOCSTI], fail(EPERM), finish(ALLOW)]),
+    // Its pages stay where the process lets go of them, and then are nobody's that is counted.
+    ...onCall(calls.mmap, [
+      load(ARGUMENT_AT[3]),
+      [AND, 0, 0, MAP_SHARED_ANONYMOUS],
+      [JUMP_IF_EQUAL, 0, 1, MAP_SHARED_ANONYMOUS],
+      fail(EPERM),
+      finish(ALLOW),
+    ]),
+    ...(["memfd_create", "memfd_secret", "shmget"] as const).flatMap((call) => onCall(calls[call], [fail(ENOSYS)])),
     ...onCall(calls.io_uring_setup, [fail(ENOSYS)]),
     ...forbidden.flatMap((call) => onCall(calls[call], [fail(EPERM)])),
     finish(ALLOW),

@@ -123,6 +123,20 @@ async function memoryAndOutputAreBounded(context: TestContext, lab: ScriptLab): 
     });
   }
 
+  for (const [what, program] of [
+    ["files of memory", 'my $name = "x\\0"; exit(syscall(319, $name, 0) < 0 ? 3 : 0)'],
+    ["System V segments", "exit(defined shmget(0, 4096, 0600 | 512) ? 0 : 3)"],
+    ["shared memory without a file", "exit(syscall(9, 0, 4096, 3, 0x21, -1, 0) < 0 ? 3 : 0)"],
+    ["shared memory of /dev/zero", 'exit(open(my $zero, "+<", "/dev/zero") ? 0 : 3)'],
+  ] as const) {
+    // Numbers of calls are those of x64.
+    const skip = process.arch !== "x64";
+    await context.test(`${what}, which nobody could count, cannot be had`, { skip }, async () => {
+      const { detail } = await lab.perl(program);
+      assert.match(detail ?? "", /^exit status 3/);
+    });
+  }
+
   await context.test("more memory than any one process may ask for is not given", async () => {
     const { error, detail } = await lab.perl("my $n = 4 * 1024 * 1024 * 1024; my $x = 'a' x $n; exit 0");
     assert.equal(error, "script");
