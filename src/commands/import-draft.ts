@@ -56,6 +56,13 @@ export type ImportSource = {
   readonly target?: string;
 };
 
+/** By file, line and column; what stands at one place stays as it came. */
+export function sortByPlace(errors: readonly ParseError[]): readonly ParseError[] {
+  const byFile = ({ file: left }: ParseError, { file: right }: ParseError) =>
+    left < right ? -1 : left > right ? 1 : 0;
+  return errors.toSorted((left, right) => byFile(left, right) || left.line - right.line || left.column - right.column);
+}
+
 /** Records of one name are neighbours in this order; it is no order that anybody sees. */
 export function sortByName(records: readonly RecordDraft[]): readonly RecordDraft[] {
   const keyed = records.map((record) => ({ record, key: reversedLabels(record.body.name) }));

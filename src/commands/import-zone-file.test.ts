@@ -81,7 +81,7 @@ test("what is wrong costs its own record, and says file, line and column", () =>
     ["good A", "host CAA", "last A"],
   );
   assert.deepEqual(
-    parseErrors.map(({ file, line }) => [file, line]).toSorted((left, right) => Number(left[1]) - Number(right[1])),
+    parseErrors.map(({ file, line }) => [file, line]),
     [5, 6, 7, 8, 9].map((line) => ["c.zone", line]),
   );
   assert.ok(parseErrors.every(({ column, detail }) => column >= 1 && detail.length > 0));
@@ -122,10 +122,10 @@ test("a record without values is a record: it obeys CNAME, is there once, and co
   assert.deepEqual(
     parseErrors.map(({ line, column, detail }) => [line, column, detail.slice(0, 65)]),
     [
-      [12, 1, 'auto_populate x.d.test. A: must be relative to the zone, and "x.d'],
       [5, 1, "auto_populate www A: www has a CNAME record already"],
       [7, 1, "auto_populate web AAAA: web has a CNAME record already"],
-    ].toSorted((left, right) => Number(left[0]) - Number(right[0])),
+      [12, 1, 'auto_populate x.d.test. A: must be relative to the zone, and "x.d'],
+    ],
   );
   const marks = "a A 192.0.2.1\n; auto_populate a A\n; auto_populate b A\n; auto_populate b A\n; auto_populate c A\n";
   const over = readZoneFile("c.zone", Buffer.from(HEAD + marks), { recordsMax: 2 });
@@ -147,4 +147,11 @@ test("a file with too many records is not taken, or cut off", () => {
   const cut = read(HEAD + hosts, { cuts: true });
   assert.equal(cut.records.length, IMPORT_ZONE_RECORDS_MAX);
   assert.match(cut.errors[0] ?? "", /more than 50000 records for the zone c\.test\./);
+});
+
+test("faults that there is no room for are counted behind the last that is listed", () => {
+  const { parseErrors } = read(HEAD + "bad A nonsense\n".repeat(150));
+  assert.equal(parseErrors.length, 101);
+  assert.deepEqual(parseErrors.at(-1), { ...parseErrors.at(-2), detail: "50 more lines or records were not taken" });
+  assert.equal(parseErrors.at(-1)?.line, 103);
 });

@@ -17,7 +17,7 @@ import { fieldsFromRdata } from "../model/record-values.ts";
 import { Refusal, refuseFaults } from "../model/refusal.ts";
 import { checkShape } from "../model/shape.ts";
 import { type ZoneCreate, zoneFromCreate } from "../model/zone.ts";
-import { type ParseError, type RecordDraft, sortByName, type ZoneDraft } from "./import-draft.ts";
+import { type ParseError, type RecordDraft, sortByName, sortByPlace, type ZoneDraft } from "./import-draft.ts";
 import { overLimitText } from "./import-limit.ts";
 import { type AutoPopulateMark, autoPopulateMarks, hasSynthesisedNs } from "./zone-file-marks.ts";
 
@@ -100,20 +100,24 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
   const { create, serial } = soa;
   const zone = zoneFromCreate(create, "", { deletionLock: false });
   const records = draftRecords(reading, zone, marks);
-  const { errorsOmitted } = reading;
-  if (errorsOmitted > 0) {
-    reading.errors.push({ file, line: 1, column: 1, detail: `${errorsOmitted} more lines or records were not taken` });
-  }
   const draft: ZoneDraft = {
     create,
     serial,
     file,
     records: sortByName(records),
-    parseErrors: reading.errors,
+    parseErrors: listedErrors(reading),
     errors: reading.overLimit === undefined ? [] : [overLimitText(reading.zone)],
     warnings: reading.warnings,
   };
   return { kind: "zone", draft };
+}
+
+/** In the order of the file, and how many there is no room for behind the last. */
+function listedErrors({ file, errors, errorsOmitted }: Reading): readonly ParseError[] {
+  const listed = sortByPlace(errors);
+  if (errorsOmitted === 0) return listed;
+  const { line, column } = listed.at(-1) ?? { line: 1, column: 1 };
+  return [...listed, { file, line, column, detail: `${errorsOmitted} more lines or records were not taken` }];
 }
 
 function addError(reading: Reading, line: number, column: number, detail: string): void {

@@ -37,3 +37,36 @@ test("a serial that leaves no room for later changes is replaced, and a warning 
   assert.deepEqual(greatest.warnings, []);
   assert.equal(store.serialOf("greatest.test."), IMPORTED_SERIAL_MAX);
 });
+
+test("what is not taken is listed by file, line and column, whatever found it", async () => {
+  await using world = await temporaryStore();
+  const { context } = world;
+  const importing = (contentType: string, body: Buffer) =>
+    importZones(context, testCaller(), TOOLS, { contentType, body });
+  await importing("text/dns", Buffer.from(zoneFile("b.test.", 1, "web A 192.0.2.1\n")));
+  const files = {
+    // The rules between records, those of values, those of the stored zone and the syntax each find their own.
+    "b.zone": zoneFile(
+      "b.test.",
+      1,
+      'x A 192.0.2.1\nx CNAME y\nweb CNAME y\nz A nonsense\nh CAA 0 tbs "a"\nk DS 1 8 2 00\n',
+    ),
+    "a.zone": zoneFile("a.test.", 1, "x A 192.0.2\nx DS 1 8 2 00\n"),
+  };
+  const parts = Object.entries(files).map(
+    ([name, text]) => `--x\r\nContent-Disposition: form-data; name="f"; filename="${name}"\r\n\r\n${text}\r\n`,
+  );
+  const { parse_errors, zones } = await importing(
+    "multipart/form-data; boundary=x",
+    Buffer.from(`${parts.join("")}--x--\r\n`),
+  );
+  const places = parse_errors.map(({ file, line }) => `${file} ${line}`);
+  assert.deepEqual(places, ["a.zone 4", "a.zone 5", "b.zone 5", "b.zone 6", "b.zone 7", "b.zone 8", "b.zone 9"]);
+  assert.deepEqual(
+    zones.map((zone) => zone.parse_errors.map(({ line }) => line)),
+    [
+      [5, 6, 7, 8, 9],
+      [4, 5],
+    ],
+  );
+});

@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { IMPORT_NOTES_MAX } from "../model/limits.ts";
 import type { ZoneBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
-import type { ImportFormat, ImportSource, ParseError } from "./import-draft.ts";
+import { type ImportFormat, type ImportSource, type ParseError, sortByPlace } from "./import-draft.ts";
 import type { ImportParser, ImportReading } from "./import-parser.ts";
 import {
   contentVersion,
@@ -198,7 +198,7 @@ function outcomeOf(
     unchanged: sum("unchanged"),
     protected_skipped: zones.flatMap((zone) => zone.protected_skipped),
     secrets_missing: zones.flatMap((zone) => zone.secrets_missing),
-    parse_errors: [...reading.parseErrors, ...zones.flatMap((zone) => zone.parse_errors)],
+    parse_errors: sortByPlace([...reading.parseErrors, ...zones.flatMap((zone) => zone.parse_errors)]),
     errors: zones.flatMap((zone) => zone.errors.map((error) => `zone ${zone.zone}: ${error}`)),
     warnings: zones.flatMap((zone) => zone.warnings),
     zones,
@@ -216,7 +216,7 @@ function zoneOutcome(plan: ZonePlan, zone: ZoneBody): ZoneImport {
     unchanged,
     protected_skipped: skipped,
     secrets_missing: secretsMissing,
-    parse_errors: [...head.parseErrors, ...plan.parseErrors],
+    parse_errors: sortByPlace([...head.parseErrors, ...plan.parseErrors]),
     errors: head.errors,
     warnings: [...head.warnings, ...plan.warnings],
   };
