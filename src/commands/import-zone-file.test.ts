@@ -92,7 +92,15 @@ test("without a whole and absolute SOA the file is refused", () => {
   refused("$ORIGIN c.test.\n@ 300 A 192.0.2.1\n", /no complete SOA record/);
   refused("$ORIGIN c.test.\n@ 300 SOA ns1 hostmaster 1 2 3\n", /no complete SOA record: line 2/);
   refused("c.test. 300 SOA ns1 hostmaster 1 2 3 4 5\n", /no complete SOA record/);
-  refused("@ 300 SOA ns1.c.test. hostmaster.c.test. 1 2 3 4 5\n", /no complete SOA record|not absolute/);
+  const lacksOrigin =
+    /no complete SOA record: line 2, column \d+: .*; a line "\$ORIGIN" with the zone's full name is missing/;
+  refused("$TTL 300\n@ 300 SOA ns1.c.test. hostmaster.c.test. 1 2 3 4 5\n", lacksOrigin);
+  refused("www A nonsense\nc.test. 300 SOA ns1 hostmaster.c.test. 1 2 3 4 5\n", lacksOrigin);
+  refused(
+    "www A nonsense\nc.test. 300 CH SOA ns1. hostmaster.c.test. 1 2 3 4 5\n",
+    /SOA record: line 2, column 13: class/,
+  );
+  refused("$ORIGIN c.test.\nwww A nonsense\n", /SOA record: line 3, column 1: the file has no SOA record$/);
   assert.equal(read("c.test. 300 SOA ns1.c.test. h.c.test. 1 2 3 4 5\n").create.name, "c.test.");
   assert.equal(read("@ 300 SOA ns1 h 1 2 3 4 5\n", { origin: "c.test." }).create.name, "c.test.");
   refused("\0\0\0\0", /no complete SOA record/);

@@ -5,9 +5,9 @@
  */
 
 import { RRTYPE } from "../dns/codes.ts";
-import { nameFromText, nameToText, ROOT_NAME } from "../dns/name.ts";
+import { NAME_FAULT, nameFaultText, nameFromText, nameToText, ROOT_NAME } from "../dns/name.ts";
 import { parseZoneFile } from "../dns/zone-file.ts";
-import type { ZoneFileReport } from "../dns/zone-report.ts";
+import type { ZoneFileError, ZoneFileReport } from "../dns/zone-report.ts";
 import { IMPORT_NOTES_MAX, IMPORT_ZONE_RECORDS_MAX } from "../model/limits.ts";
 import { APEX, absoluteName, canonicalName, relativeTo } from "../model/names.ts";
 import { RECORD_TYPES, type RecordType, type ZoneBody } from "../model/objects.ts";
@@ -90,7 +90,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
     onRecord: (owner, ownerLength, type, ttl, rdata, rdataLength, line, column) =>
       takeRecord(reading, owner.subarray(0, ownerLength), type, ttl, rdata.slice(0, rdataLength), line, column),
   });
-  const soa = requireSoa(reading, report, origin !== undefined);
+  const soa = requireSoa(reading, report);
   takeReport(reading, report);
   if (hasSynthesisedNs(text)) dropSynthesisedNs(reading, soa.mname);
   const marks = takeMarks(reading, text);
@@ -168,19 +168,11 @@ function isHeld(wires: readonly Uint8Array[], rdata: Uint8Array): boolean {
 
 type SoaDraft = { readonly create: ZoneCreate; readonly serial: number; readonly mname: string };
 
-function requireSoa(reading: Reading, report: ZoneFileReport, hasOrigin: boolean): SoaDraft {
+function requireSoa(reading: Reading, { soaError }: ZoneFileReport): SoaDraft {
   const { file, zone, soa } = reading;
   const where = file === "" ? "the zone file" : `file ${JSON.stringify(file)}`;
   if (soa === undefined) {
-    const cause = report.errors.find(({ detail }) => detail.includes("SOA")) ?? report.errors[0];
-    const because = cause === undefined ? "" : `: line ${cause.line}, column ${cause.column}: ${cause.detail}`;
-    throw soaRefusal(file, `${where} has no complete SOA record${because}`);
-  }
-  if (!report.soaIsAbsolute && !hasOrigin) {
-    throw soaRefusal(
-      file,
-      `${where}: the names of its SOA record are not absolute: end them in a dot, or begin with $ORIGIN and the zone's name`,
-    );
+    throw soaRefusal(file, `${where} has no complete SOA record${soaError === undefined ? "" : causeText(soaError)}`);
   }
   const view = new DataView(soa.buffer, soa.byteOffset, soa.byteLength);
   const mname = nameToText(soa);
@@ -203,6 +195,12 @@ function requireSoa(reading: Reading, report: ZoneFileReport, hasOrigin: boolean
       },
     },
   };
+}
+
+function causeText({ line, column, detail }: ZoneFileError): string {
+  const text = `: line ${line}, column ${column}: ${detail}`;
+  const lacksOrigin = detail.endsWith(nameFaultText(NAME_FAULT.NO_ORIGIN));
+  return lacksOrigin ? `${text}; a line "$ORIGIN" with the zone's full name is missing before it` : text;
 }
 
 function soaRefusal(file: string, detail: string): Refusal {

@@ -265,6 +265,23 @@ test("the SOA is absolute by the file's text or by the caller's origin", () => {
   assert.match(errorsOf(parse("@ 1 SOA a. b. 1 2 3 4 5\n").report)[0] ?? "", /relative name without an origin/);
 });
 
+test("what costs a file its SOA is told, also behind the errors that are kept", () => {
+  const broken = "www A x\n".repeat(120);
+  const table: readonly (readonly [string, number, RegExp])[] = [
+    ["@ 1 SOA a. b. 1 2 3 4 5\n", 121, /^owner '@': relative name/],
+    ["b.a IN SOA a. b. 1 2 3 4 5\nc.a SOA a. b. 1 2 3 4 5\n", 121, /^owner 'b\.a'/],
+    ["a. CH SOA a. b. 1 2 3 4 5\n", 121, /class/],
+    ["a. 1 SOA a. b 1 2 3 4 5\n", 121, /^SOA rname/],
+    ["soa CNAME soa\n", 122, /^the file has no SOA record$/],
+  ];
+  for (const [text, line, detail] of table) {
+    const { soaError } = parse(broken + text).report;
+    assert.equal(soaError?.line, line, text);
+    assert.match(soaError?.detail ?? "", detail, text);
+  }
+  assert.equal(parse("x SOA a. b. 1 2 3 4 5\nx. 1 SOA a. b. 1 2 3 4 5\n").report.soaError, undefined);
+});
+
 test("line ends, byte order mark and a missing last newline do not matter; UTF-16 is named", () => {
   const expected = parse(`${HEAD}a A 10.0.0.1\nb A x\n`);
   assert.equal(expected.report.errors.length, 1);

@@ -16,7 +16,7 @@ import {
   type ZoneFileOptions,
   type ZoneParser,
 } from "./zone-parser.ts";
-import { heldType, leaveOut, readOwner, readTtlAndClass, readType, ttlOf } from "./zone-record.ts";
+import { heldType, leaveOut, looksLikeSoa, readOwner, readTtlAndClass, readType, ttlOf } from "./zone-record.ts";
 import { addError, type ZoneFileReport } from "./zone-report.ts";
 import { columnOf, ENTRY, readEntry } from "./zone-tokens.ts";
 
@@ -31,12 +31,14 @@ export function parseZoneFile(text: Uint8Array, options: ZoneFileOptions): ZoneF
   const parser = openParser(text, options);
   if ((text[0] === 0xff && text[1] === 0xfe) || (text[0] === 0xfe && text[1] === 0xff)) {
     addError(parser.report, 1, 0, 0, UTF16_NAME);
+    noteSoaError(parser);
     return finishReport(parser);
   }
   let more = true;
   while (more) more = readNext(parser);
-  if (parser.soa === undefined && !parser.soaFailed) {
+  if (parser.soa === undefined && parser.soaError === undefined) {
     addError(parser.report, parser.tokens.line, text.length, text.length, "the file has no SOA record");
+    noteSoaError(parser);
   }
   return finishReport(parser);
 }
@@ -46,6 +48,7 @@ function finishReport(parser: ZoneParser): ZoneFileReport {
   return {
     origin: soa?.owner,
     soaIsAbsolute: soa?.isAbsolute ?? false,
+    soaError: soa === undefined ? parser.soaError : undefined,
     records: parser.records,
     errors: report.errors,
     errorsOmitted: report.errorsOmitted,
@@ -124,11 +127,18 @@ function hasOneArgument(parser: ZoneParser, directive: string, argument: string)
   return quoted[1] === 0 || failToken(parser, 1, `${directive}: quoted text where ${argument} belongs`);
 }
 
+/** The error just reported is why the file has no SOA, unless there is a reason already. */
+function noteSoaError(parser: ZoneParser): void {
+  parser.soaError ??= parser.report.lastError;
+}
+
 function readRecord(parser: ZoneParser): void {
   const { input } = parser;
-  if (!readOwner(parser) || !readTtlAndClass(parser)) return;
-  const type = readType(parser);
-  if (type < 0) return;
+  const type = readOwner(parser) && readTtlAndClass(parser) ? readType(parser) : -1;
+  if (type < 0) {
+    if (looksLikeSoa(parser.tokens)) noteSoaError(parser);
+    return;
+  }
   input.next = parser.typeToken + 1;
   const rdataType = heldType(parser, type);
   if (rdataType === undefined) {
@@ -144,7 +154,7 @@ function readRecord(parser: ZoneParser): void {
   const ttl = rdataLength < 0 ? -1 : ttlOf(parser, type, rdataLength);
   if (type === RRTYPE.SOA) {
     if (ttl >= 0) takeSoa(parser, ttl, rdataLength);
-    else parser.soaFailed = true;
+    else noteSoaError(parser);
   } else if (ttl >= 0) {
     takeRecord(parser, type, ttl, rdataLength);
   }

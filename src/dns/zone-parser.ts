@@ -2,7 +2,7 @@
 
 import { openRdataInput } from "./rdata.ts";
 import type { RdataInput } from "./rdata-fields.ts";
-import { addError, openReport, quoteBytes, type ReportBuilder } from "./zone-report.ts";
+import { addError, openReport, quoteBytes, type ReportBuilder, type ZoneFileError } from "./zone-report.ts";
 import { openZoneTokens, type ZoneTokens } from "./zone-tokens.ts";
 
 /**
@@ -55,7 +55,8 @@ export type ZoneParser = {
   zone: Uint8Array | undefined;
   zoneIsSought: boolean;
   soa: SoaSeen | undefined;
-  soaFailed: boolean;
+  /** What cost the file its first SOA, if anything did. */
+  soaError: ZoneFileError | undefined;
   records: number;
 };
 
@@ -86,7 +87,7 @@ export function openParser(text: Uint8Array, options: ZoneFileOptions): ZonePars
     zone: undefined,
     zoneIsSought: false,
     soa: undefined,
-    soaFailed: false,
+    soaError: undefined,
     records: 0,
   };
 }

@@ -143,6 +143,15 @@ function readTtl(parser: ZoneParser, index: number): boolean {
   return true;
 }
 
+/** Whether the first word that names a type is SOA; for entries that could not be read so far. */
+export function looksLikeSoa(tokens: ZoneTokens): boolean {
+  for (let at = tokens.hasOwner ? 1 : 0; at < tokens.count; at++) {
+    const type = readTypeWord(tokens, at);
+    if (type >= 0) return type === RRTYPE.SOA;
+  }
+  return false;
+}
+
 function readTypeWord(tokens: ZoneTokens, index: number): number {
   if (index >= tokens.count || tokens.quoted[index] === 1) return -1;
   return typeFromBytes(tokens.text, tokens.starts[index]!, tokens.ends[index]!);

@@ -22,6 +22,8 @@ export type ZoneFileReport = {
   readonly origin: Uint8Array | undefined;
   /** Owner, mname and rname of the SOA are absolute by the file's own text, without the caller's origin. */
   readonly soaIsAbsolute: boolean;
+  /** Why there is no SOA, where there is none. Among `errors`, unless these are more than are kept. */
+  readonly soaError: ZoneFileError | undefined;
   /** Records handed to the sink. */
   readonly records: number;
   readonly errors: readonly ZoneFileError[];
@@ -35,6 +37,8 @@ export type ReportBuilder = {
   readonly text: Uint8Array;
   readonly errors: ZoneFileError[];
   errorsOmitted: number;
+  /** The latest, kept or not. */
+  lastError: ZoneFileError | undefined;
   readonly leftOut: LeftOutRecord[];
   leftOutOmitted: number;
 };
@@ -42,13 +46,15 @@ export type ReportBuilder = {
 const QUOTED_BYTES_MAX = 60;
 
 export function openReport(text: Uint8Array): ReportBuilder {
-  return { text, errors: [], errorsOmitted: 0, leftOut: [], leftOutOmitted: 0 };
+  return { text, errors: [], errorsOmitted: 0, lastError: undefined, leftOut: [], leftOutOmitted: 0 };
 }
 
 /** Adds an error at the byte `at` of the line that starts at `lineStart`. */
 export function addError(report: ReportBuilder, line: number, lineStart: number, at: number, detail: string): void {
+  const error = { line, column: columnOf(report.text, lineStart, at), detail };
+  report.lastError = error;
   if (report.errors.length >= ZONE_ERRORS_MAX) report.errorsOmitted++;
-  else report.errors.push({ line, column: columnOf(report.text, lineStart, at), detail });
+  else report.errors.push(error);
 }
 
 export function addLeftOut(
