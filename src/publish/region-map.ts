@@ -35,7 +35,7 @@ export type RegionMap = Disposable & {
   readonly isFailed: () => boolean;
   /** The region of a value: by its tag, else, of an address, by the longest mapping that covers it. */
   readonly placeOf: (type: RecordType, value: RecordValue) => Place;
-  /** The region of a number that the table, a tag or the node's own region has. */
+  /** The region of a number that a mapping or the node's own region has. */
   readonly nameOf: (region: number) => string | undefined;
 };
 
