@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ALONE, testCaller } from "../../tests/support/commands.ts";
 import { temporaryStore } from "../../tests/support/store.ts";
+import { IMPORT_ZONE_RECORDS_MAX } from "../model/limits.ts";
 import type { RecordType } from "../model/objects.ts";
 import { recordFromCreate } from "../model/record.ts";
 import { Refusal } from "../model/refusal.ts";
@@ -120,4 +121,23 @@ test("whatever a zone holds, its export as either format, imported again, is no 
     { numRuns: 40 },
   );
   assert.ok(records > 100, `${records} records in all`);
+});
+
+test("a zone with as many records as an import may bring can be imported again from its export", async () => {
+  await using world = await temporaryStore();
+  const { context, store } = world;
+  const tools = { parse: parseHere, peers: ALONE };
+  const importing = (contentType: string, text: string) =>
+    importZones(context, testCaller(), tools, { contentType, body: Buffer.from(text) });
+  const hosts = Array.from({ length: IMPORT_ZONE_RECORDS_MAX }, (_, index) => `h${index} A 192.0.2.1\n`).join("");
+  const first = await importing("text/dns", `$ORIGIN p.test.\n$TTL 300\n@ SOA ns1 h 1 2 3 4 5\n${hosts}`);
+  assert.deepEqual([first.created, first.parse_errors], [IMPORT_ZONE_RECORDS_MAX, []]);
+  const zone = store.get("zone", ["p.test."])?.body ?? assert.fail();
+  const zoneFile = await textOf(zoneFileText(store, zone));
+  assert.match(zoneFile, /^; synthesised @ NS$/m);
+  const bundle = await textOf(bundleText(store, 0));
+  for (const [type, text] of Object.entries({ "text/dns": zoneFile, "application/json": bundle })) {
+    const { created, updated, unchanged, parse_errors } = await importing(type, text);
+    assert.deepEqual([created, updated, unchanged, parse_errors], [0, 0, IMPORT_ZONE_RECORDS_MAX, []], type);
+  }
 });

@@ -157,6 +157,29 @@ test("a file with too many records is not taken, or cut off", () => {
   assert.match(cut.errors[0] ?? "", /more than 50000 records for the zone c\.test\./);
 });
 
+test("the NS that is not stored does not count, and one that is does", () => {
+  const hosts = "a A 192.0.2.1\nb A 192.0.2.1\n";
+  const names = (text: string, recordsMax: number) => {
+    const outcome = readZoneFile("c.zone", Buffer.from(HEAD + text), { recordsMax, cuts: true });
+    if (outcome.kind !== "zone") assert.fail(outcome.error.detail);
+    const { records, errors } = outcome.draft;
+    return [records.map(({ body }) => `${body.name} ${body.type}`).join(), errors.length];
+  };
+  const mark = "; synthesised @ NS\n";
+  for (const text of [`${mark}@ NS ns1\n${hosts}`, `${hosts}${mark}@ NS NS1\n`]) {
+    assert.deepEqual(names(text, 2), ["a A,b A", 0], text);
+    assert.deepEqual(names(text, 1), ["a A", 1], text);
+    assert.equal(readZoneFile("c.zone", Buffer.from(HEAD + text), { recordsMax: 1 }).kind, "too-large");
+  }
+  assert.deepEqual(names(`${mark}@ NS ns2\n${hosts}`, 2), ["@ NS,a A", 1]);
+  assert.deepEqual(names(`${mark}@ NS ns2\n${hosts}`, 3), ["@ NS,a A,b A", 0]);
+  assert.deepEqual(names(`@ NS ns1\n${hosts}`, 2), ["@ NS,a A", 1]);
+  assert.deepEqual(names(`${mark}@ NS ns1\n${hosts}; auto_populate c A\n`, 2), ["a A,b A", 1]);
+  assert.deepEqual(names(`${mark}@ NS ns1\n${hosts}; auto_populate c A\n`, 3), ["a A,b A,c A", 0]);
+  const whole = readZoneFile("c.zone", Buffer.from(`${HEAD}${mark}@ NS ns2\n${hosts}`), { recordsMax: 2 });
+  assert.ok(whole.kind === "too-large" && whole.error.line === 7);
+});
+
 test("faults that there is no room for are counted behind the last that is listed", () => {
   const { parseErrors } = read(HEAD + "bad A nonsense\n".repeat(150));
   assert.equal(parseErrors.length, 101);

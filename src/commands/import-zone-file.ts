@@ -52,6 +52,8 @@ type Group = {
 type Reading = {
   readonly file: string;
   readonly recordsMax: number;
+  /** The NS of the apex may be the one that follows from the SOA, and then it is no record of the zone. */
+  readonly hasSynthesisedNs: boolean;
   readonly groups: Map<string, Group>;
   readonly leavesOut: boolean;
   readonly errors: ParseError[];
@@ -64,6 +66,8 @@ type Reading = {
   overLimit: { readonly line: number; readonly column: number } | undefined;
 };
 
+const APEX_NS = `${APEX} NS`;
+
 const TYPE_BY_NUMBER: ReadonlyMap<number, RecordType> = new Map(RECORD_TYPES.map((type) => [RRTYPE[type], type]));
 
 /** Reads one file. Throws `invalid_request` where its SOA is missing, short or not absolute. */
@@ -71,6 +75,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
   const reading: Reading = {
     file,
     recordsMax: options.recordsMax ?? IMPORT_ZONE_RECORDS_MAX,
+    hasSynthesisedNs: hasSynthesisedNs(text),
     groups: new Map(),
     leavesOut: options.leavesOut === true,
     errors: [],
@@ -92,7 +97,7 @@ export function readZoneFile(file: string, text: Uint8Array, options: ZoneFileOp
   });
   const soa = requireSoa(reading, report);
   takeReport(reading, report);
-  if (hasSynthesisedNs(text)) dropSynthesisedNs(reading, soa.mname);
+  if (reading.hasSynthesisedNs) dropSynthesisedNs(reading, soa.mname);
   const marks = takeMarks(reading, text);
   if (reading.overLimit !== undefined && options.cuts !== true) {
     return { kind: "too-large", error: { file, ...reading.overLimit, detail: overLimitText(reading.zone) } };
@@ -146,7 +151,7 @@ function takeRecord(
   const key = `${name} ${recordType}`;
   const group = reading.groups.get(key);
   if (group === undefined) {
-    if (reading.groups.size >= reading.recordsMax) reading.overLimit ??= { line, column };
+    if (isFull(reading, key)) reading.overLimit ??= { line, column };
     else {
       const first = { name, type: recordType, line, column, wires: [rdata], lines: [line], ttl, ttlsDiffer: false };
       reading.groups.set(key, first);
@@ -158,6 +163,12 @@ function takeRecord(
   if (isHeld(group.wires, rdata)) return;
   group.wires.push(rdata);
   group.lines.push(line);
+}
+
+/** Until the SOA has been read it is not known whether the NS of the apex counts, and so there is room for it. */
+function isFull({ groups, recordsMax, hasSynthesisedNs }: Reading, key: string): boolean {
+  const isSpare = hasSynthesisedNs && (key === APEX_NS || groups.has(APEX_NS));
+  return groups.size >= recordsMax + (isSpare ? 1 : 0);
 }
 
 /** Names in rdata may differ in case only; the values' own check finds those. */
@@ -281,11 +292,22 @@ function draftRecords(reading: Reading, zone: ZoneBody, marks: readonly AutoPopu
   return records;
 }
 
-/** The NS that every zone without one of its own answers with: the export shows it and the import does not store it. */
-function dropSynthesisedNs({ groups }: Reading, mname: string): void {
-  const group = groups.get("@ NS");
-  if (group?.wires.length !== 1 || nameToText(group.wires[0] ?? ROOT_NAME).toLowerCase() !== mname) return;
-  groups.delete("@ NS");
+/**
+ * The NS that every zone without one of its own answers with: the export shows it and the import does not store it. One
+ * that says something else is a record, and there may be one too many now.
+ */
+function dropSynthesisedNs(reading: Reading, mname: string): void {
+  const { groups, recordsMax } = reading;
+  const wires = groups.get(APEX_NS)?.wires;
+  if (wires?.length === 1 && nameToText(wires[0] ?? ROOT_NAME).toLowerCase() === mname) {
+    groups.delete(APEX_NS);
+    return;
+  }
+  const last = [...groups.entries()].at(-1);
+  if (groups.size <= recordsMax || last === undefined) return;
+  const [key, { line, column }] = last;
+  groups.delete(key);
+  reading.overLimit = { line, column };
 }
 
 function draftRecord(reading: Reading, zone: ZoneBody, group: Group): RecordDraft | undefined {
