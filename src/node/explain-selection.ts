@@ -32,6 +32,10 @@ export type Choice = {
   readonly reasons: string[];
   shares: ReadonlyMap<number, number> | undefined;
   affinity: SelectionReason["affinity"];
+  /** The sum over all candidates. */
+  readonly weights: number;
+  /** The client draws by weights, not all of them 0. */
+  hasWeights: boolean;
 };
 
 const METHOD_NAMES: ReadonlyMap<number, SelectionReason["method"]> = new Map([
@@ -62,6 +66,8 @@ export function beginChoice(
     reasons: [],
     shares: undefined,
     affinity: undefined,
+    weights: candidates.reduce((sum, { weight }) => sum + weight, 0),
+    hasWeights: false,
   };
   if (failOpen) {
     choice.reasons.push(`${counted(all.length, "value")}, all unhealthy: all are taken as if they were healthy`);
@@ -78,7 +84,8 @@ export function beginChoice(
 }
 
 function keep(choice: Choice, left: readonly number[], why: DroppedBy): void {
-  for (const index of choice.left) if (!left.includes(index)) choice.droppedBy.set(index, why);
+  const kept = new Set(left);
+  for (const index of choice.left) if (!kept.has(index)) choice.droppedBy.set(index, why);
   choice.left = left;
 }
 
@@ -142,12 +149,16 @@ export function takeStep(choice: Choice, { step, region, left }: Event<"step">):
 export function takeChance(choice: Choice, { left, shares }: Event<"chance">): void {
   choice.shares = new Map(left.map((index, position) => [index, shares[position] ?? 0]));
   choice.reasons.push(
-    new Set(shares).size > 1 ? "chance draws one, in proportion to the weights" : "chance draws one, each as likely",
+    left.length === 1
+      ? "one is left, which is taken"
+      : `chance draws one, ${new Set(shares).size > 1 ? "in proportion to the weights" : "each as likely"}`,
   );
 }
 
 export function takeAffinity(choice: Choice, event: Event<"affinity">): void {
-  const { client } = choice;
+  const { client, select, left } = choice;
+  const isWeighted = select.method === METHOD.WEIGHTED;
+  choice.hasWeights = isWeighted && left.some((index) => select.candidates[index]?.weight !== 0);
   const network = networkText(client, client.length === 4 ? AFFINITY_PREFIX.V4 : AFFINITY_PREFIX.V6);
   const redrawnAt = new Date(event.untilSeconds * 1000).toISOString();
   choice.affinity = {
@@ -161,44 +172,36 @@ export function takeAffinity(choice: Choice, event: Event<"affinity">): void {
 
 /** The choice is made. */
 export function endChoice(choice: Choice, event: Event<"chosen">, client: SelectionReason["client"]): SelectionReason {
-  const { subject, select, reasons, affinity, names } = choice;
+  const { subject, select, reasons, affinity, left } = choice;
   const { record, name, type, isFollowed } = subject;
   const chosen = isFollowed ? event.chosen.slice(0, 1) : event.chosen;
-  const before = choice.left;
+  const places = new Map(chosen.map((index, place) => [index, place + 1]));
   const isDrawn = choice.shares !== undefined || affinity !== undefined;
-  if (!isDrawn && before.length > 1) {
+  const takesTurns = !isDrawn && left.length > 1;
+  if (takesTurns) {
     reasons.push(
-      chosen.length > 1 ? "all that are left are answered, by turns first" : "they take turns, one an answer",
+      chosen.length > 1
+        ? "all that are left are answered, each answer beginning with another one"
+        : "those that are left take turns, one an answer",
     );
   }
-  for (const index of before) {
-    if (!chosen.includes(index)) choice.droppedBy.set(index, isDrawn ? drawnOut(choice, index) : "other_turn");
+  const shares = choice.shares ?? sharesOf(takesTurns && chosen.length === 1 ? left : chosen, chosen.length);
+  for (const index of left) {
+    if (!places.has(index)) choice.droppedBy.set(index, isDrawn ? drawnOut(choice, index) : "other_turn");
   }
-  const method = METHOD_NAMES.get(select.method) ?? "all";
-  const weights = select.candidates.reduce((sum, { weight }) => sum + weight, 0);
-  const candidates = select.candidates.map((candidate, index): ExplainedCandidate => {
-    const position = chosen.indexOf(index) + 1;
-    const droppedBy = choice.droppedBy.get(index);
-    const region =
-      candidate.region === 0 ? undefined : (record.regions.get(candidate.region) ?? names.region(candidate.region));
-    return {
-      value: rdataToText(subject.typeNumber, subject.rdata[index] ?? new Uint8Array(0)),
-      ...stateOf(candidate),
-      ...(region === undefined ? {} : { region }),
-      ...(method === "weighted" && weights > 0 ? { weight_percent: rounded((candidate.weight * 100) / weights) } : {}),
-      answered: position > 0,
-      ...(position > 0 ? { position } : {}),
-      ...(droppedBy === undefined ? {} : { dropped_by: droppedBy }),
-      share: shareOf(choice, index, before, chosen, isDrawn),
-    };
-  });
+  const candidates = select.candidates.map((candidate, index) => ({
+    ...candidateView(choice, candidate, index),
+    ...fateOf(places.get(index), choice.droppedBy.get(index)),
+    share: shares.get(index) ?? 0,
+  }));
+  const text = `${chosen.length} of ${counted(candidates.length, "value")} of ${name} ${type} ${chosen.length === 1 ? "is" : "are"} answered`;
   return {
     kind: "selection",
-    text: `${chosen.length} of ${counted(candidates.length, "value")} of ${name} ${type} ${chosen.length === 1 ? "is" : "are"} answered${select.failOpen ? ", failing open" : ""}`,
+    text: select.failOpen ? `${text}, failing open` : text,
     name,
     type,
     ...(record.id === undefined ? {} : { record_id: record.id }),
-    method,
+    method: METHOD_NAMES.get(select.method) ?? "all",
     policy: record.policy,
     failing_open: select.failOpen,
     ...(client === undefined ? {} : { client }),
@@ -208,30 +211,42 @@ export function endChoice(choice: Choice, event: Event<"chosen">, client: Select
   };
 }
 
-/** Why the one that was drawn is not this one. */
-function drawnOut({ select, shares, left }: Choice, index: number): DroppedBy {
-  if (shares !== undefined) return shares.get(index) === 0 ? "weight_zero" : "chance";
-  const hasWeights = left.some((each) => select.candidates[each]?.weight !== 0);
-  return select.method === METHOD.WEIGHTED && hasWeights && select.candidates[index]?.weight === 0
-    ? "weight_zero"
-    : "affinity";
+/** `answered` of these are in an answer, each as often. */
+function sharesOf(indexes: readonly number[], answered: number): ReadonlyMap<number, number> {
+  return new Map(indexes.map((index) => [index, answered / indexes.length]));
 }
 
-function shareOf(
-  { shares }: Choice,
+type Fate = Pick<ExplainedCandidate, "answered" | "position" | "dropped_by">;
+
+function fateOf(position: number | undefined, droppedBy: DroppedBy | undefined): Fate {
+  if (position !== undefined) return { answered: true, position };
+  return { answered: false, ...(droppedBy === undefined ? {} : { dropped_by: droppedBy }) };
+}
+
+type CandidateView = Omit<ExplainedCandidate, keyof Fate | "share">;
+
+function candidateView(
+  { subject, select, names, weights }: Choice,
+  candidate: TraceCandidate,
   index: number,
-  before: readonly number[],
-  chosen: readonly number[],
-  isDrawn: boolean,
-): number {
-  if (shares !== undefined) return shares.get(index) ?? 0;
-  const takeTurns = !isDrawn && chosen.length === 1 && before.includes(index);
-  return takeTurns ? 1 / before.length : chosen.includes(index) ? 1 : 0;
+): CandidateView {
+  const { region: number, weight, slot, health, latencyUs } = candidate;
+  const region = number === 0 ? undefined : (subject.record.regions.get(number) ?? names.region(number));
+  const isWeighted = select.method === METHOD.WEIGHTED && weights > 0;
+  return {
+    value: rdataToText(subject.typeNumber, subject.rdata[index] ?? new Uint8Array(0)),
+    probed: slot !== 0,
+    state: health === HEALTH.UNHEALTHY ? "unhealthy" : health === HEALTH.HEALTHY ? "healthy" : "unknown",
+    ...(latencyUs === 0 ? {} : { latency_ms: latencyUs / 1000 }),
+    ...(region === undefined ? {} : { region }),
+    ...(isWeighted ? { weight_percent: rounded((weight * 100) / weights) } : {}),
+  };
 }
 
-function stateOf({ slot, health, latencyUs }: TraceCandidate): Pick<ExplainedCandidate, "probed" | "state"> {
-  const state = health === HEALTH.UNHEALTHY ? "unhealthy" : health === HEALTH.HEALTHY ? "healthy" : "unknown";
-  return { probed: slot !== 0, state, ...(latencyUs === 0 ? {} : { latency_ms: latencyUs / 1000 }) };
+/** Why the one that was drawn is not this one. */
+function drawnOut({ select, shares, hasWeights }: Choice, index: number): DroppedBy {
+  if (shares !== undefined) return shares.get(index) === 0 ? "weight_zero" : "chance";
+  return hasWeights && select.candidates[index]?.weight === 0 ? "weight_zero" : "affinity";
 }
 
 function regionText({ subject, names }: Choice, region: number): string {

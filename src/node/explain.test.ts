@@ -234,6 +234,16 @@ test("each step says what it dropped, and what share is left to whom", async () 
     ...["chance", "unhealthy", "weight_zero"],
     undefined,
   ]);
+});
+
+test("affinity has its network, its period and its end; where all are unhealthy all are taken", async () => {
+  const lab = openSelectionLab([ZONE], { nowSeconds: 1_800_000_000 });
+  const weights = [60, 0, 20, 20].map((weight, index) => ({ value: `10.0.0.${index}`, weight, probe: `w${index}` }));
+  lab.health("w3", "UNHEALTHY");
+  const put = (method: Parameters<SelectionLab["select"]>[1], list: Parameters<SelectionLab["select"]>[2]) =>
+    lab.select("pool.corp.test. A", method, list);
+  const told = async (more: With = {}) => choiceOf(await explain(lab, "pool.corp.test. A", more));
+
   put({ method: "WEIGHTED", affinitySeconds: 60 }, weights);
   const affine = await told();
   assert.deepEqual(affine.candidates.map(({ dropped_by }) => dropped_by).toSorted(), [
