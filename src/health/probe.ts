@@ -14,7 +14,7 @@ export type ProbeSpec = {
   /** 0 for a script. */
   readonly port: number;
   readonly intervalMs: number;
-  /** At most `intervalMs`. */
+  /** At most `intervalMs`; a script's own time-out where it has one. */
   readonly timeoutMs: number;
   /** Failures in a row that make it unhealthy. */
   readonly failureThreshold: number;

@@ -31,7 +31,7 @@ export type ProberOptions = {
 
 export type Prober = {
   /**
-   * Never rejects, and ends within the spec's timeout, give or take the timer; a script's within its own and
+   * Never rejects, and ends within the spec's timeout, give or take the timer; a script's within that and
    * SCRIPT_GRACE_MS. One and the same spec object should come for each run: what it means is worked out once for each.
    */
   readonly run: (spec: ProbeSpec) => Promise<ProbeOutcome>;
@@ -235,9 +235,7 @@ async function runScript(parts: Parts, spec: ProbeSpec): Promise<ProbeOutcome> {
   const { monotonicMs } = parts;
   if (parts.runScript === undefined) return { error: "runner", detail: "there is no runner of scripts", latencyUs: 0 };
   const startMs = monotonicMs();
-  const seconds = spec.script?.timeout_seconds;
-  const timeoutMs = seconds === undefined ? spec.timeoutMs : seconds * 1_000;
-  const outcome = await within(parts, parts.runScript(spec), startMs + timeoutMs + SCRIPT_GRACE_MS);
+  const outcome = await within(parts, parts.runScript(spec), startMs + spec.timeoutMs + SCRIPT_GRACE_MS);
   if (outcome.kind === "value") return outcome.value;
   const latencyUs = microseconds(monotonicMs() - startMs);
   if (outcome.kind === "closed") return { ...CLOSED, latencyUs };

@@ -416,9 +416,9 @@ function watch(state: State): void {
   state.cancelWatch = state.clock.after(WATCH_MS, () => watch(state));
   const nowMs = state.clock.now();
   for (const run of state.inFlight) {
-    const { timeoutMs, script } = run.probe.spec;
+    const { timeoutMs } = run.probe.spec;
     const tookMs = nowMs - run.startedMs;
-    if (tookMs <= Math.max(timeoutMs, (script?.timeout_seconds ?? 0) * 1_000) + RUN_GRACE_MS) continue;
+    if (tookMs <= timeoutMs + RUN_GRACE_MS) continue;
     settle(state, run, { latencyUs: tookMs * 1_000, error: "read_timeout", detail: "it did not end in time" });
   }
   const stale = countStale(state);

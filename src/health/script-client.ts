@@ -21,8 +21,8 @@ export type ScriptClientOptions = {
 
 export type ScriptClient = {
   /**
-   * Runs the script of a probe. Never rejects, and settles within `spec.timeoutMs`, or the script's own time-out where it
-   * has one. A runner that is gone, hangs or talks nonsense is the error "runner".
+   * Runs the script of a probe. Never rejects, and settles within `spec.timeoutMs`. A runner that is gone, hangs or talks
+   * nonsense is the error "runner".
    */
   readonly run: (spec: ProbeSpec) => Promise<ProbeOutcome>;
   readonly close: () => void;
@@ -104,8 +104,7 @@ export function createScriptClient({ socketPath, now }: ScriptClientOptions): Sc
 
   return {
     run: (spec) => {
-      const timeoutMs =
-        spec.script?.timeout_seconds === undefined ? spec.timeoutMs : spec.script.timeout_seconds * 1000;
+      const { timeoutMs } = spec;
       return new Promise((resolve) => {
         const asked: Asked = {
           settle: (outcome) => {

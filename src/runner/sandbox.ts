@@ -38,7 +38,7 @@ const NICENESS = 15;
 export type Sandbox = {
   /** Scripts of this host's administrator, shown where they lie; undefined: only what /usr has. */
   readonly directory: string | undefined;
-  /** Descriptor with the filter of system calls (filter.ts), in the child. */
+  /** Descriptor with the filter of system calls (seccomp-filter.ts), in the child. */
   readonly filterDescriptor: number;
 };
 
