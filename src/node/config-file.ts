@@ -43,6 +43,8 @@ export function configFromText(text: string, file: string, rows: Rows): ConfigSo
     version: "1.2",
     schema: "core",
     merge: false,
+    // `pairsOf` finds the keys that stand twice: to the parser they would be a reason to read no further.
+    uniqueKeys: false,
   });
   const reader: Reader = { file, rows, lines, given: [], faults: [] };
   for (const { code, pos } of [...document.errors, ...document.warnings]) {
@@ -54,7 +56,6 @@ export function configFromText(text: string, file: string, rows: Rows): ConfigSo
 
 /** The parser's own sentences may repeat what stands in the file, a secret among it. */
 const SYNTAX_FAULTS: Readonly<Record<string, string>> = {
-  DUPLICATE_KEY: "the key stands here a second time",
   MULTIPLE_DOCS: "a second document begins here; the file is one",
   TAB_AS_INDENT: "a tab indents the line; YAML takes spaces",
   BAD_INDENT: "the indentation fits no line above",
@@ -120,12 +121,18 @@ function readSection(reader: Reader, section: string, content: YAMLMap): void {
   }
 }
 
-/** Key, value and place of each pair. Keys that are no plain words are faults. */
+/** Key, value and place of each pair. Keys that are no plain words are faults, and so are those that stand twice. */
 function* pairsOf(reader: Reader, map: YAMLMap): Generator<readonly [string, unknown, string]> {
+  const seen = new Set<string>();
   for (const { key, value } of map.items) {
     const place = placeOfNode(reader, key);
-    if (isScalar(key) && typeof key.value === "string") yield [key.value, value, place];
-    else reader.faults.push(`${place} a key is a word such as "listen"`);
+    if (!isScalar(key) || typeof key.value !== "string") {
+      reader.faults.push(`${place} a key is a word such as "listen"`);
+      continue;
+    }
+    if (seen.has(key.value)) reader.faults.push(`${place} the key stands here a second time`);
+    seen.add(key.value);
+    yield [key.value, value, place];
   }
 }
 

@@ -239,6 +239,29 @@ test("all faults are told at once, those of the file in its order", () => {
   );
 });
 
+test("a key that stands twice hides no other fault", () => {
+  assert.deepEqual(
+    faultsOf(
+      "dns:\n  lissen: []\n  threads: 1\n  threads: x\n  udp: Batch\nlog: { level: info, level: loud }\n" +
+        "dns:\n  lissen: []\n  threads: 2\nnotifications: { enabled: true }\n",
+    ),
+    [
+      "2: unknown key dns.lissen; did you mean dns.listen?",
+      "4: the key stands here a second time",
+      "4: dns.threads takes a whole number, without quotes",
+      "6: the key stands here a second time",
+      "7: the key stands here a second time",
+      "8: unknown key dns.lissen; did you mean dns.listen?",
+      '5: dns.udp is "Batch"; it takes one of auto, batch, dgram',
+      '6: log.level is "loud"; it takes one of debug, info, warn, error',
+      "notifications.enabled is true without a sink; set notifications.webhook_url or notifications.eventgrid_topic_endpoint",
+    ],
+  );
+  assert.deepEqual(faultsOf("dns: { listen: ['192.0.2.1:53'], listen: ['192.0.2.1:53'] }"), [
+    "1: the key stands here a second time",
+  ]);
+});
+
 test("what is no YAML is named with its line and never repeated", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["dns:\n  threads: 1\n  threads: 2\n", /^3: the key stands here a second time$/],
