@@ -30,13 +30,18 @@ test("a phase point is the first moment of the phase that has not passed", () =>
   );
 });
 
-test("the next run keeps the phase and lies ahead, however much was missed", () => {
+test("the next run keeps the phase, and what was missed for a quarter of an interval or longer is not caught up", () => {
   fc.assert(
     fc.property(moment, fc.integer({ min: -1_000, max: 2 ** 31 }), interval, (due, lateMs, intervalMs) => {
       const next = nextDue(due, due + lateMs, intervalMs);
-      assert.ok(next > due + lateMs && next > due);
-      assert.ok(next <= due + Math.max(lateMs, 0) + intervalMs);
+      assert.ok(next >= due + lateMs - intervalMs / 4 && next > due);
+      assert.ok(next <= due + Math.max(lateMs + intervalMs * 0.75, intervalMs));
       assert.equal((next - due) % intervalMs, 0);
     }),
   );
+});
+
+test("a run that takes the whole interval and a little more does not lose the next one", () => {
+  for (const tookMs of [4_999, 5_000, 5_020, 6_249]) assert.equal(nextDue(100_000, 100_000 + tookMs, 5_000), 105_000);
+  assert.equal(nextDue(100_000, 106_250, 5_000), 110_000);
 });

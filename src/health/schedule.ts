@@ -19,7 +19,11 @@ export function phasePoint(fromMs: number, phaseMs: number, intervalMs: number):
   return phaseMs + Math.ceil((fromMs - phaseMs) / intervalMs) * intervalMs;
 }
 
-/** The first moment after `nowMs` that lies whole intervals behind `dueMs`: what was missed is not caught up. */
+/**
+ * The first moment after `nowMs` that lies whole intervals behind `dueMs`, or the one before it where that is over for less than
+ * a quarter of an interval: a run whose timeout is the whole interval ends just after the next moment, and a backend that hangs is
+ * found as fast as one that refuses. What was missed for longer is not caught up.
+ */
 export function nextDue(dueMs: number, nowMs: number, intervalMs: number): number {
-  return dueMs + Math.max(1, Math.floor((nowMs - dueMs) / intervalMs) + 1) * intervalMs;
+  return dueMs + Math.max(1, Math.floor((nowMs - dueMs) / intervalMs + 0.75)) * intervalMs;
 }

@@ -180,6 +180,22 @@ test("three failures five seconds apart make a backend unhealthy fifteen seconds
   assert.ok(tookMs > 15_000 && tookMs <= 16_030, `${tookMs} ms`);
 });
 
+test("a backend that hangs for the whole interval is probed every interval, and found within three and the timeout", async () => {
+  let diedMs = Number.POSITIVE_INFINITY;
+  const { clock, scheduler, transitions, starts } = open((): Answer => {
+    return clock.now() < diedMs ? {} : { error: "read_timeout", takesMs: 5_010 };
+  });
+  scheduler.start([specOf(1, { intervalMs: 5_000, timeoutMs: 5_000 })]);
+  await clock.pass(60_000);
+  const runs = starts.length;
+  while (starts.length === runs) await clock.pass(5);
+  diedMs = clock.now();
+  await clock.pass(60_000);
+  const tookMs = transitions.at(-1)!.atMs - (WALL_MS + diedMs);
+  assert.ok(tookMs > 15_000 && tookMs <= 20_050, `${tookMs} ms`);
+  for (const gap of gapsOf(starts, keyOf(1)).slice(1)) assert.ok(Math.abs(gap - 5_000) <= 20, `a gap of ${gap} ms`);
+});
+
 test("no more runs at once than are allowed, and everybody has a turn", async () => {
   const { clock, scheduler, starts, most } = open(() => ({ takesMs: 90 }), { inFlightMax: 10 });
   scheduler.start(Array.from({ length: 1_000 }, (_, index) => specOf(index)));
