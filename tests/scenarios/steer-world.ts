@@ -58,9 +58,9 @@ export async function startSteering(setup: NodeSetup = {}): Promise<Steering> {
 function steeringOf(node: ScenarioNode, api: ApiClient, zoneId: string): Steering {
   const [endpoint] = node.dns;
   assert.ok(endpoint);
-  const clients = new Map<string, DnsClient>();
-  const clientFrom = async (from: string) => {
-    const client = clients.get(from) ?? (await openUdpClient(endpoint, from));
+  const clients = new Map<string, Promise<DnsClient>>();
+  const clientFrom = (from: string) => {
+    const client = clients.get(from) ?? openUdpClient(endpoint, from);
     clients.set(from, client);
     return client;
   };
@@ -86,7 +86,7 @@ function steeringOf(node: ScenarioNode, api: ApiClient, zoneId: string): Steerin
       return body.items;
     },
     [Symbol.asyncDispose]: async () => {
-      for (const client of clients.values()) client.close();
+      for (const client of clients.values()) (await client).close();
       await api[Symbol.asyncDispose]();
       await node[Symbol.asyncDispose]();
     },
@@ -107,11 +107,12 @@ export async function untilAnswered(world: Steering, name: string, values: reado
   }
 }
 
-/** Waits until each value of a record has been judged as `states` says. */
+/** Waits until the values of a record have the states that `states` gives; resolves to the items of all its values. */
 export async function untilJudged(world: Steering, recordId: string, states: Readonly<Record<string, string>>) {
   return await waitFor(`states of ${recordId}: ${JSON.stringify(states)}`, WAIT_MS, async () => {
     const items = await world.health(`record_id=${recordId}`);
-    return items.every(({ value, state }) => states[value] === state) && items;
+    const stateOf = new Map(items.map(({ value, state }) => [value, state]));
+    return Object.entries(states).every(([value, state]) => stateOf.get(value) === state) && items;
   });
 }
 
@@ -130,6 +131,8 @@ export type Backend = {
   /** How long it takes to answer. */
   delayMs: number;
   status: number;
+  /** Statuses of the next answers, before `status` counts. */
+  readonly plan: number[];
   /** Connections that it has seen. */
   connections: number;
   readonly kill: () => Promise<void>;
@@ -152,9 +155,18 @@ async function end(server: Server): Promise<void> {
 }
 
 function backendAt(address: string, port: number): Backend {
-  const backend: Backend = { address, delayMs: 0, status: 200, connections: 0, kill: () => end(server), revive };
+  const backend: Backend = {
+    address,
+    delayMs: 0,
+    status: 200,
+    plan: [],
+    connections: 0,
+    kill: () => end(server),
+    revive,
+  };
   const answer: RequestListener = (_, response) => {
-    const send = () => void response.writeHead(backend.status, { connection: "close" }).end("ok");
+    const status = backend.plan.shift() ?? backend.status;
+    const send = () => void response.writeHead(status, { connection: "close" }).end("ok");
     if (backend.delayMs === 0) send();
     else setTimeout(send, backend.delayMs);
   };
