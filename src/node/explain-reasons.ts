@@ -152,7 +152,8 @@ function takeRecords(way: Way, event: Event<"rrset">): void {
   const { section, ttl, type: typeNumber, rdata } = event;
   const name = nameToText(event.owner);
   const type = typeToText(typeNumber);
-  const record = section === "answer" ? way.names.record(way.zone, way.owner, type) : besideRecord(way, name, type);
+  const record =
+    section === "answer" ? way.names.record(way.zone, way.owner, type) : besideRecord(way, event.owner, type);
   if (section === "answer") way.hasRecords = true;
   way.subject = {
     name,
@@ -176,11 +177,20 @@ function takeRecords(way: Way, event: Event<"rrset">): void {
   });
 }
 
-/** Records beside an answer are an override's or those of the zone in hand, a wildcard's perhaps. */
-function besideRecord({ names, zone }: Way, name: string, type: string): NamedRecord {
+/** Records beside an answer are an override's or those of the zone in hand, of the nearest wildcard perhaps. */
+function besideRecord({ names, zone }: Way, owner: Uint8Array, type: string): NamedRecord {
+  const name = nameToText(owner);
   const override = names.record("", name, type);
   if (override.id !== undefined || zone === "") return override;
-  return names.record(zone, name, type);
+  const exact = names.record(zone, name, type);
+  if (exact.id !== undefined) return exact;
+  for (let at = (owner[0] ?? 0) + 1; at < owner.length; at += (owner[at] ?? 0) + 1) {
+    const parent = nameToText(owner, at);
+    const wildcard = names.record(zone, parent === "." ? "*." : `*.${parent}`, type);
+    if (wildcard.id !== undefined) return wildcard;
+    if (parent === zone) break;
+  }
+  return exact;
 }
 
 function takeFollow(way: Way, { by, target: wire }: Event<"follow">): void {

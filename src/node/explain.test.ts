@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { keyOf } from "../../tests/image/content.ts";
 import { addressOf, openSelectionLab, type SelectionLab } from "../../tests/support/selection-lab.ts";
 import { nameOf, queryBytes, zone } from "../../tests/support/zone-lab.ts";
+import { createLookup, findZone } from "../answer/lookup.ts";
 import { typeFromText } from "../dns/type-names.ts";
 import type { GatedProbe } from "../health/book.ts";
 import type { Outbox } from "../health/outbox.ts";
 import type { ProbeStatus } from "../health/probe.ts";
 import { TRANSPORT, threadCounters } from "../image/counters.ts";
+import { UNIT_WORDS, ZONE as ZONE_WORDS } from "../image/layout.ts";
 import { regionNumber } from "../image/regions.ts";
 import type { Explanation, Reason, SelectionReason } from "../model/explanation.ts";
 import { createExplainer } from "./explain.ts";
@@ -301,6 +304,20 @@ test("an explanation moves nothing: no turn, no counter", async () => {
     assert.equal(lab.values("pool.corp.test. A")[0], first);
   }
   assert.ok(threadCounters(lab.shared, THREAD).every((count) => count === 0));
+});
+
+test("an answer from the middle of a change says so, and tells its way once", async () => {
+  const lab = openSelectionLab([ZONE]);
+  lab.regions({ "10.1.0.0/16": "west" });
+  lab.select("pool.corp.test. A", { method: "REGION" }, [{ value: "10.0.0.1", region: "west" }, "10.0.0.2"]);
+  const before = await explain(lab, "pool.corp.test. A");
+  const lookup = createLookup();
+  const body = findZone(lab.writer.view, lookup, keyOf(lab.writer.view, "corp.test."), 0);
+  // As beginChange of the writer leaves it.
+  lab.writer.view.words[body * UNIT_WORDS + ZONE_WORDS.SEQUENCE]! += 1;
+  const during = await explain(lab, "pool.corp.test. A");
+  assert.deepEqual(outline(during), ["change", ...outline(before)]);
+  assert.deepEqual(choiceOf(during).client, choiceOf(before).client);
 });
 
 test("an answer that is too long for UDP is told as TCP has it", async () => {

@@ -87,6 +87,19 @@ test("zones, records, mappings, regions and policies are named as the store has 
 
   const wild = selectionOf(await node.ask("name=x.apps.corp.example.&type=A&client=2001:db8::1"));
   assert.deepEqual([wild.policy, wild.method, wild.name], ["record", "failover", "x.apps.corp.example."]);
+  await node.make(`/zones/${zoneId}/records`, {
+    ...{ name: "@", type: "MX", priority: 10 },
+    values: [{ value: "www.corp.example." }, { value: "mx.apps.corp.example." }],
+  });
+  const mail = (await node.ask("name=corp.example&type=MX")).body.reasons;
+  const beside = mail.filter(({ section }: { readonly section?: string }) => section === "additional");
+  assert.deepEqual(
+    beside.map(({ name, record_id }: Record<string, string>) => [name, record_id]),
+    [
+      ["www.corp.example.", record],
+      ["mx.apps.corp.example.", wild.record_id],
+    ],
+  );
   const { body } = await node.ask("name=far.example");
   assert.deepEqual([body.reasons[0].by, body.reasons[1].record_id], ["override", own]);
   assert.deepEqual(body.question, { name: "far.example.", type: "A", client: "127.0.0.1" });
