@@ -14,13 +14,19 @@ function isOwn(words: Int32Array, { slot, key }: ProbeSpec): boolean {
   const at = slot * HEALTH_WORDS;
   if (slot <= 0 || at + HEALTH_WORDS > words.length) return false;
   return (
-    words[at + HEALTH_WORD.KEY_HIGH] === (Number.parseInt(key.slice(0, 8), 16) | 0) &&
-    words[at + HEALTH_WORD.KEY_LOW] === (Number.parseInt(key.slice(8), 16) | 0)
+    Atomics.load(words, at + HEALTH_WORD.KEY_HIGH) === (Number.parseInt(key.slice(0, 8), 16) | 0) &&
+    Atomics.load(words, at + HEALTH_WORD.KEY_LOW) === (Number.parseInt(key.slice(8), 16) | 0)
   );
 }
 
+/**
+ * Where the slot is given to another probe between the look and the write, that one is as unjudged as it was: no other thread
+ * writes verdicts.
+ */
 export function writeSlot(words: Int32Array, spec: ProbeSpec, state: ProbeState, latencyUs: number): void {
-  if (isOwn(words, spec)) setHealth(words, spec.slot, WORD[state], latencyUs);
+  if (!isOwn(words, spec)) return;
+  setHealth(words, spec.slot, WORD[state], latencyUs);
+  if (!isOwn(words, spec)) setHealth(words, spec.slot, HEALTH.UNKNOWN, 0);
 }
 
 /** What a predecessor of this thread has written; undefined where nothing is known. */

@@ -1,0 +1,51 @@
+/** A verdict about a probe that has just lost its slot, on two threads that truly run at the same time. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import test from "node:test";
+import { Worker } from "node:worker_threads";
+import type { ProbeSpec } from "../../src/health/probe.ts";
+import { HEALTH, HEALTH_WORD, openHealthSlots, releaseHealthSlot, takeHealthSlot } from "../../src/image/health.ts";
+import { createSharedImage, HEALTH_WORDS } from "../../src/image/shared.ts";
+import type { SlotWriterData } from "./slot-writer-entry.ts";
+
+const RUN_MS = 3_000;
+const ENTRY = new URL("./slot-writer-entry.ts", import.meta.url);
+
+test("a verdict that comes too late leaves the next probe of its slot unjudged", async () => {
+  const shared = createSharedImage(1);
+  const slots = openHealthSlots(shared);
+  const times = { intervalMs: 5_000, timeoutMs: 1_000, failureThreshold: 3 };
+  const spec: ProbeSpec = { key: "1".repeat(16), slot: 1, protocol: "tcp", host: "192.0.2.1", port: 80, ...times };
+  const progress = new SharedArrayBuffer(8);
+  const counts = new Int32Array(progress);
+  const workerData: SlotWriterData = { words: shared.health, spec, progress };
+  const worker = new Worker(ENTRY, { workerData });
+  const written = (atLeast: number): void => {
+    const from = Atomics.load(counts, 0);
+    while (Atomics.load(counts, 0) - from < atLeast);
+  };
+  const stateAt = HEALTH_WORDS + HEALTH_WORD.STATE;
+  try {
+    await once(worker, "online");
+    let isSeen = false;
+    let rounds = 0;
+    for (const endMs = performance.now() + RUN_MS; performance.now() < endMs; rounds++) {
+      assert.equal(takeHealthSlot(slots, spec.key), 1);
+      if (rounds % 64 === 0) {
+        written(3);
+        isSeen ||= Atomics.load(slots.words, stateAt) === HEALTH.UNHEALTHY;
+      } else for (let left = rounds % 61; left > 0; left--) Atomics.load(counts, 0);
+      releaseHealthSlot(slots, spec.key);
+      const next = "2".repeat(16);
+      assert.equal(takeHealthSlot(slots, next), 1);
+      // The write that was under way has ended, and another one has looked whose slot it is.
+      written(3);
+      assert.equal(Atomics.load(slots.words, stateAt), HEALTH.UNKNOWN, `round ${rounds}`);
+      releaseHealthSlot(slots, next);
+    }
+    assert.ok(isSeen && rounds > 1_000, `${rounds} rounds`);
+  } finally {
+    Atomics.store(counts, 1, 1);
+    await once(worker, "exit");
+  }
+});
