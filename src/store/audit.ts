@@ -31,6 +31,11 @@ export function auditSequenceKey(instanceId: string, sequence: number): Uint8Arr
   return Buffer.concat([textKey(instanceId), sequenceBytes(sequence)]);
 }
 
+/** The key of an entry is its moment and then its sequence's key. */
+export function sequenceKeyOf(key: Uint8Array): Uint8Array {
+  return key.subarray(momentBytes(0).length);
+}
+
 /** The entry as it will be stored. */
 export function makeAuditEntry(
   input: AuditInput,

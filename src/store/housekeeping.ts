@@ -6,7 +6,7 @@ import { setImmediate } from "node:timers/promises";
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { keyBytes, keyText } from "../model/keys.ts";
-import { auditSequenceKey } from "./audit.ts";
+import { sequenceKeyOf } from "./audit.ts";
 import { changeCounts, strikeTally, versionText } from "./counts.ts";
 import { type Database, type Row, TABLE } from "./database.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
@@ -14,7 +14,6 @@ import { type JournalRow, writeJournal } from "./journal.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
 import { readId, readObject, readZoneRow, writeId } from "./objects.ts";
 import { STAMP_ZERO, stampMs } from "./stamp.ts";
-import type { AuditEntry } from "./store.ts";
 import { nextSweeps, type Sweep, strikeSweep } from "./sweep-list.ts";
 import { momentBytes, strikeTombstone, type TombstoneRow } from "./tombstones.ts";
 
@@ -35,6 +34,8 @@ export type HousekeepingParts = {
 
 const ROUND_MS = 60_000;
 const SLICE_ROWS = 500;
+/** Of the rows that a slice reads, beside the last of them: rows differ a thousandfold in size, and a slice holds up all else. */
+export const SLICE_CHARACTERS_MAX = 131_072;
 /** As long as the audit log keeps what it says by default. */
 const JOURNAL_RETENTION_MS = 90 * 86_400_000;
 const COLLECTED_UP_TO = "collected-up-to";
@@ -97,14 +98,15 @@ function sweepSlice(database: Database): Slice {
     if (signature !== under) after = undefined;
     under = signature;
     await database.run(() => {
-      const rows = database.range(TABLE.OBJECT, {
+      const page = database.page(TABLE.OBJECT, {
         prefix: keyBytes("record", [zone]),
         limit: SLICE_ROWS,
+        charactersMax: SLICE_CHARACTERS_MAX,
         ...(after && { after }),
       });
-      for (const row of rows) sweepRow(database, row, zone, sweeps);
-      after = rows.at(-1)?.key;
-      if (rows.length === SLICE_ROWS) return true;
+      for (const row of page.rows) sweepRow(database, row, zone, sweeps);
+      after = page.lastKey;
+      if (!page.isLast) return true;
       for (const sweep of sweeps) {
         strikeSweep(database, sweep);
         strikeTally(database, sweep.zone, sweep.life);
@@ -187,17 +189,15 @@ function collect(database: Database, { key: listKey, value }: Row): void {
 
 const pruneAuditSlice: Slice = async ({ database, now, auditRetentionMs }) => {
   const end = Buffer.from(momentBytes(Math.max(now() - auditRetentionMs, 0)));
-  const old = (): readonly Row[] => {
-    const rows = database.range(TABLE.AUDIT, { prefix: NOTHING, limit: SLICE_ROWS });
-    return rows.filter(({ key }) => Buffer.compare(key, end) < 0);
+  const old = (limit: number): readonly Row[] => {
+    const bounds = { prefix: NOTHING, limit, charactersMax: SLICE_CHARACTERS_MAX };
+    return database.range(TABLE.AUDIT, bounds).filter(({ key }) => Buffer.compare(key, end) < 0);
   };
-  if (old().length === 0) return false;
+  if (old(1).length === 0) return false;
   await database.run(() => {
-    for (const { key, value } of old()) {
-      const { id }: AuditEntry = JSON.parse(value);
-      const dash = id.lastIndexOf("-");
+    for (const { key } of old(SLICE_ROWS)) {
       database.remove(TABLE.AUDIT, key);
-      database.remove(TABLE.AUDIT_SEQUENCE, auditSequenceKey(id.slice(0, dash), Number(id.slice(dash + 1))));
+      database.remove(TABLE.AUDIT_SEQUENCE, sequenceKeyOf(key));
     }
     return true;
   });
@@ -208,9 +208,10 @@ const pruneAuditSlice: Slice = async ({ database, now, auditRetentionMs }) => {
 function pruneJournalSlice(): Slice {
   let after: Uint8Array | undefined;
   return async ({ database, now }) => {
-    const rows = database.range(TABLE.JOURNAL, { prefix: NOTHING, limit: SLICE_ROWS, ...(after && { after }) });
-    after = rows.length < SLICE_ROWS ? undefined : rows.at(-1)?.key;
-    const old = rows.filter(({ value }) => {
+    const bounds = { prefix: NOTHING, limit: SLICE_ROWS, charactersMax: SLICE_CHARACTERS_MAX };
+    const page = database.page(TABLE.JOURNAL, { ...bounds, ...(after && { after }) });
+    after = page.isLast ? undefined : page.lastKey;
+    const old = page.rows.filter(({ value }) => {
       const row: JournalRow = JSON.parse(value);
       const { stamp, born } = unpackEnvelope(row.packed).envelope;
       return stampMs(stamp === STAMP_ZERO ? born : stamp) < now() - JOURNAL_RETENTION_MS;

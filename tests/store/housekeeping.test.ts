@@ -1,5 +1,11 @@
 import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import test from "node:test";
+import { auditSequenceKey, makeAuditEntry, putAuditEntry } from "../../src/store/audit.ts";
+import { type Database, openDatabase, TABLE, type Table } from "../../src/store/database.ts";
+import { SLICE_CHARACTERS_MAX, startHousekeeping } from "../../src/store/housekeeping.ts";
 import type { NodeStore } from "../../src/store/open-store.ts";
 import type { AuditEntry, AuditFilter } from "../../src/store/store.ts";
 import { temporaryStore } from "../support/store.ts";
@@ -153,6 +159,54 @@ test("entries past their time are pruned, the oldest first and no others", async
   const days = new Set(allEntries(store, {}, { limit: 1000 }).map(({ resource_id }) => resource_id));
   assert.deepEqual([...days], ["day4", "day3"]);
   assert.equal(allEntries(store, {}, { limit: 1000 }).length, 800);
+});
+
+test("entries are pruned a few at a time where they are long, and nothing of them is left", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "signpost-database-"));
+  const database = openDatabase(directory);
+  try {
+    const instanceId = "an-instance";
+    const lengths = [120_000, 10, 120_000, 120_000, 300, 60_000];
+    await database.run(() => {
+      for (let sequence = 1; sequence <= 60; sequence++) {
+        const at = { instanceId, sequence, timeMs: START + sequence, nodeId: "n" };
+        const after = { text: "x".repeat(lengths[sequence % lengths.length] ?? 0) };
+        putAuditEntry(database, makeAuditEntry(auditInput({ after }), at), at);
+      }
+      return true;
+    });
+    const read: number[] = [];
+    const watched: Database = {
+      ...database,
+      range: (table, options) => {
+        const rows = database.range(table, options);
+        read.push(rows.reduce((sum, { value }) => sum + value.length, 0));
+        return rows;
+      },
+    };
+    const kept = 10;
+    const now = () => START + DAY_MS + 60 - kept + 1;
+    const housekeeping = startHousekeeping({ database: watched, now, auditRetentionMs: DAY_MS, log: assert.fail });
+    housekeeping.wake();
+    await housekeeping.idle();
+    await housekeeping.stop();
+    const longest = 120_400;
+    assert.ok(Math.max(...read) <= SLICE_CHARACTERS_MAX + longest, `${Math.max(...read)} characters at once`);
+    assert.ok(Math.max(...read) > longest, "never more than one at once");
+    const left = (table: Table) => database.range(table, { prefix: new Uint8Array(), limit: 100 });
+    const sequences = Array.from({ length: kept }, (_, index) => 61 - kept + index);
+    assert.deepEqual(
+      left(TABLE.AUDIT).map(({ value }) => JSON.parse(value).id),
+      sequences.map((sequence) => `${instanceId}-${sequence}`),
+    );
+    assert.deepEqual(
+      left(TABLE.AUDIT_SEQUENCE).map(({ key }) => Buffer.from(key)),
+      sequences.map((sequence) => Buffer.from(auditSequenceKey(instanceId, sequence))),
+    );
+  } finally {
+    await database.close();
+    await rm(directory, { recursive: true, force: true });
+  }
 });
 
 test("tombstones are collected when they are due", async () => {
