@@ -57,7 +57,9 @@ function registerValues({ checks, gates: { book } }: HealthMetricsParts, registr
       for (const { zone, name, type, values } of entriesOf(book)) {
         for (const { value, probe } of values) {
           if (left-- <= 0) return;
-          this.set({ zone, name, type, value }, STATUS_VALUE[probe?.state ?? "unknown"]);
+          // SRV may name one host with several ports, and each is probed by itself.
+          const label = type === "SRV" && probe !== undefined ? `${value}:${probe.spec.port}` : value;
+          this.set({ zone, name, type, value: label }, STATUS_VALUE[probe?.state ?? "unknown"]);
         }
       }
     },

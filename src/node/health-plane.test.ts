@@ -237,6 +237,26 @@ test("the metrics have every state, the bounds of their series, and answer where
   assert.ok(later.includes("svc_health_probes_done_total 7"), "the last figures stand");
 });
 
+test("SRV values of one host have a series for each port", async () => {
+  await using temporary = await temporaryStore();
+  using lab = openHealthLab(temporary.store);
+  lab.gates.gate({
+    ...{ zone: "corp.", name: "_api._tcp", type: "SRV", id: "rec_api", method: undefined },
+    template: { protocol: "tcp" },
+    values: [8001, 8002].map((port) => ({ value: "app.corp.", port })),
+  });
+  await probes(lab, 2);
+  for (const [key, { port }] of lab.fake.specs) lab.fake.turn(key, port === 8001 ? "unhealthy" : "healthy");
+  await waitFor("the verdicts", 5000, () =>
+    [...lab.gates.book.probes.values()].every(({ state }) => state !== "unknown"),
+  );
+  const text = await lab.registry.metrics();
+  const labels = 'zone="corp.",name="_api._tcp",type="SRV"';
+  for (const series of [`${labels},value="app.corp.:8001"} 0`, `${labels},value="app.corp.:8002"} 1`]) {
+    assert.ok(text.includes(`svc_health_value_status{${series}\n`), series);
+  }
+});
+
 test("a value with quotes and line breaks in it is one label", async () => {
   await using temporary = await temporaryStore();
   await temporary.store.write((tx) => tx.put("healthcheck", check("chk_x", { name: 'a "quoted\\\nname' })));
