@@ -2,12 +2,13 @@
 import { posix } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { type Static, Type } from "typebox";
+import { CommentShape, orNull } from "./answer-fields.ts";
 import { checkTarget } from "./endpoint.ts";
 import { HttpConfigShape, httpFaults } from "./health-template.ts";
 import * as limits from "./limits.ts";
 import type { HealthCheckBody, ScriptConfig } from "./objects.ts";
 import { readOnlyFaults } from "./put.ts";
-import { CommentShape, orNull, type ViewTimes } from "./record.ts";
+import type { ViewTimes } from "./record.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
 import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 

@@ -82,13 +82,12 @@ export type RecordValue = {
   readonly tag?: string;
 };
 
-/** `zone` is the name of its zone; `name` is relative to it, lower-case, "@" at the apex. */
-export type RecordBody = {
+/** What a name answers with for one type: of records and overrides alike. */
+export type AnswerBody = {
   readonly id: string;
-  readonly zone: string;
   readonly name: string;
   readonly type: RecordType;
-  /** Seconds; 0: the zone's default. */
+  /** Seconds. */
   readonly ttl: number;
   readonly values: readonly RecordValue[];
   readonly priority?: number;
@@ -97,26 +96,19 @@ export type RecordBody = {
   readonly tag?: string;
   readonly lb_policy?: LbPolicy;
   readonly health_check_template?: HealthCheckTemplate;
-  readonly protected: boolean;
-  readonly auto_populate: boolean;
   readonly comment?: string;
 };
 
+/** `zone` is the name of its zone; `name` is relative to it, lower-case, "@" at the apex. `ttl` 0: the zone's default. */
+export type RecordBody = AnswerBody & {
+  readonly zone: string;
+  readonly protected: boolean;
+  readonly auto_populate: boolean;
+};
+
 /** An answer for one full name whose zone is not hosted. `name` is absolute. */
-export type OverrideBody = {
-  readonly id: string;
-  readonly name: string;
-  readonly type: RecordType;
-  readonly ttl: number;
-  readonly values: readonly RecordValue[];
-  readonly priority?: number;
-  readonly weight?: number;
-  readonly port?: number;
-  readonly tag?: string;
-  readonly lb_policy?: LbPolicy;
-  readonly health_check_template?: HealthCheckTemplate;
+export type OverrideBody = AnswerBody & {
   readonly enabled: boolean;
-  readonly comment?: string;
   /** RFC 3339. */
   readonly expires_at?: string;
 };

@@ -1,23 +1,21 @@
 /** Overrides: answers for one full name each, without hosting its zone. Their values follow the rules of records. */
 import { type Static, Type } from "typebox";
-import { HealthCheckTemplateShape } from "./health-template.ts";
-import { LbPolicyShape } from "./lb-policy.ts";
-import { ID_MAX, NAME_TEXT_MAX, OVERRIDE_DEFAULT_TTL } from "./limits.ts";
-import { anyFullName } from "./names.ts";
-import type { OverrideBody } from "./objects.ts";
-import { readOnlyFaults } from "./put.ts";
 import {
   ANSWER_UPDATE,
+  ANSWER_VIEW,
   CommentShape,
   completeAnswer,
   NameShape,
   orNull,
-  TtlShape,
+  READ_ONLY_TEXT,
   TypeShape,
-  ValuesShape,
-  type ViewTimes,
   withFields,
-} from "./record.ts";
+} from "./answer-fields.ts";
+import { ID_MAX, OVERRIDE_DEFAULT_TTL } from "./limits.ts";
+import { anyFullName } from "./names.ts";
+import type { OverrideBody } from "./objects.ts";
+import { readOnlyFaults } from "./put.ts";
+import type { ViewTimes } from "./record.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
 import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
 
@@ -38,8 +36,6 @@ export const OverrideCreate = Type.Object(
 );
 export type OverrideCreate = Static<typeof OverrideCreate>;
 
-const READ_ONLY_TEXT = Type.Optional(Type.String({ maxLength: NAME_TEXT_MAX, readOnly: true }));
-
 export const OverrideUpdate = Type.Object(
   {
     name: Type.Optional(NameShape),
@@ -55,20 +51,12 @@ export const OverrideUpdate = Type.Object(
 );
 export type OverrideUpdate = Static<typeof OverrideUpdate>;
 
-const UINT16 = Type.Integer({ minimum: 0, maximum: 65_535 });
-
 export const OverrideView = Type.Object({
   id: Type.String({ maxLength: ID_MAX }),
   name: Type.String(),
-  type: TypeShape,
-  ttl: TtlShape,
-  values: ValuesShape,
-  priority: Type.Optional(UINT16),
-  weight: Type.Optional(UINT16),
-  port: Type.Optional(UINT16),
+  ...ANSWER_VIEW,
+  // Here the document of the API promises text, and no words.
   tag: Type.Optional(Type.String()),
-  lb_policy: Type.Optional(LbPolicyShape),
-  health_check_template: Type.Optional(HealthCheckTemplateShape),
   enabled: Type.Boolean(),
   comment: Type.Optional(CommentShape),
   expires_at: Type.Optional(Time),

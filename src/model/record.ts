@@ -1,62 +1,21 @@
 /** Records: what a client may send, the rules between the fields, and what it gets to see. */
-import { type Static, type TSchema, Type } from "typebox";
-import { completeTemplate, HealthCheckTemplateShape, templateFaults } from "./health-template.ts";
-import { LbPolicyShape, policyFaults, REGION_PATTERN } from "./lb-policy.ts";
+import { type Static, Type } from "typebox";
 import {
-  COMMENT_MAX,
-  ID_MAX,
-  NAME_TEXT_MAX,
-  RECORD_BYTES_MAX,
-  REGION_MAX,
-  TTL_MAX,
-  UINT16_MAX,
-  VALUE_TEXT_MAX,
-  VALUES_MAX,
-} from "./limits.ts";
+  ANSWER_UPDATE,
+  ANSWER_VIEW,
+  CommentShape,
+  completeAnswer,
+  NameShape,
+  READ_ONLY_TEXT,
+  TypeShape,
+  withFields,
+} from "./answer-fields.ts";
+import { ID_MAX } from "./limits.ts";
 import { APEX, absoluteName, relativeName } from "./names.ts";
-import { RECORD_TYPES, type RecordBody, type RecordType, type ZoneBody } from "./objects.ts";
+import type { RecordBody, ZoneBody } from "./objects.ts";
 import { readOnlyFaults } from "./put.ts";
-import { CAA_TAGS, checkValues } from "./record-values.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
 import { maskSecrets, restoreSecrets, unrestoredFaults } from "./secrets.ts";
-
-const UINT16 = Type.Integer({ minimum: 0, maximum: UINT16_MAX });
-const Tag = Type.Enum([...CAA_TAGS]);
-
-export function orNull<Schema extends TSchema>(schema: Schema) {
-  return Type.Union([schema, Type.Null()]);
-}
-
-export const ValueShape = Type.Object(
-  {
-    value: Type.String({ maxLength: VALUE_TEXT_MAX }),
-    region: Type.Optional(Type.String({ maxLength: REGION_MAX, pattern: `^$|${REGION_PATTERN}` })),
-    priority: Type.Optional(UINT16),
-    weight: Type.Optional(UINT16),
-    port: Type.Optional(UINT16),
-    tag: Type.Optional(Tag),
-  },
-  { additionalProperties: false },
-);
-export const ValuesShape = Type.Array(ValueShape, { maxItems: VALUES_MAX });
-export const TtlShape = Type.Integer({ minimum: 0, maximum: TTL_MAX });
-export const CommentShape = Type.String({ maxLength: COMMENT_MAX });
-
-/** The fields that records and overrides share, as an update has them: null takes away. */
-export const ANSWER_UPDATE = {
-  ttl: Type.Optional(TtlShape),
-  values: Type.Optional(ValuesShape),
-  priority: Type.Optional(orNull(UINT16)),
-  weight: Type.Optional(orNull(UINT16)),
-  port: Type.Optional(orNull(UINT16)),
-  tag: Type.Optional(orNull(Tag)),
-  lb_policy: Type.Optional(orNull(LbPolicyShape)),
-  health_check_template: Type.Optional(orNull(HealthCheckTemplateShape)),
-  comment: Type.Optional(orNull(CommentShape)),
-};
-
-export const TypeShape = Type.Enum([...RECORD_TYPES]);
-export const NameShape = Type.String({ maxLength: NAME_TEXT_MAX });
 
 export const RecordCreate = Type.Object(
   {
@@ -72,8 +31,6 @@ export const RecordCreate = Type.Object(
   },
 );
 export type RecordCreate = Static<typeof RecordCreate>;
-
-const READ_ONLY_TEXT = Type.Optional(Type.String({ maxLength: NAME_TEXT_MAX, readOnly: true }));
 
 export const RecordUpdate = Type.Object(
   {
@@ -103,15 +60,7 @@ export const RecordView = Type.Object({
   zone_name: Type.String(),
   name: Type.String(),
   fqdn: Type.String(),
-  type: TypeShape,
-  ttl: TtlShape,
-  values: ValuesShape,
-  priority: Type.Optional(UINT16),
-  weight: Type.Optional(UINT16),
-  port: Type.Optional(UINT16),
-  tag: Type.Optional(Tag),
-  lb_policy: Type.Optional(LbPolicyShape),
-  health_check_template: Type.Optional(HealthCheckTemplateShape),
+  ...ANSWER_VIEW,
   protected: Type.Boolean(),
   auto_populate: Type.Boolean(),
   comment: Type.Optional(CommentShape),
@@ -210,22 +159,6 @@ export function recordWithUpdate(
 
 const VIEW_DETAILS = ["created_at", "updated_at", "shadowed_by"];
 
-type AnswerFields = Pick<RecordBody, "ttl" | "values"> &
-  Partial<Pick<RecordBody, "priority" | "weight" | "port" | "tag" | "lb_policy" | "health_check_template" | "comment">>;
-type AnswerUpdate = { readonly [Field in keyof typeof ANSWER_UPDATE]?: RecordUpdate[Field] };
-
-const REMOVABLE = ["priority", "weight", "port", "tag", "lb_policy", "health_check_template", "comment"] as const;
-
-/** `current` with the fields given: each replaced whole, taken away where it is null. */
-export function withFields<Body extends AnswerFields>(current: Body, given: AnswerUpdate): Body {
-  const changed: Body = { ...current };
-  const removable: Record<string, unknown> = {};
-  for (const field of REMOVABLE) if (given[field] !== undefined) removable[field] = given[field];
-  const merged = { ...changed, ...removable, ttl: given.ttl ?? current.ttl, values: given.values ?? current.values };
-  for (const field of REMOVABLE) if (given[field] === null) delete merged[field];
-  return merged;
-}
-
 /** Everything in canonical spelling. Throws `invalid_request` with every fault. */
 function completeRecord(body: RecordBody): RecordBody {
   const name = relativeName(body.name, body.zone);
@@ -239,25 +172,4 @@ function completeRecord(body: RecordBody): RecordBody {
   const complete = completeAnswer(body, faults);
   refuseFaults(faults);
   return { ...complete, name: name.kind === "name" ? name.text : body.name };
-}
-
-/** Values, policy and template in canonical spelling; what is wrong with them is added to `faults`. */
-export function completeAnswer<Body extends AnswerFields & { readonly type: RecordType }>(
-  body: Body,
-  faults: FieldFault[],
-): Body {
-  const { type, lb_policy, health_check_template: template } = body;
-  const checked = checkValues(type, body);
-  faults.push(...checked.faults);
-  if (lb_policy !== undefined) faults.push(...policyFaults(lb_policy, type, checked.values));
-  if (template !== undefined) faults.push(...templateFaults(template, type));
-  const complete: Body = {
-    ...body,
-    values: checked.values,
-    ...(template === undefined ? {} : { health_check_template: completeTemplate(template, type) }),
-  };
-  if (Buffer.byteLength(JSON.stringify(complete)) > RECORD_BYTES_MAX) {
-    faults.push({ pointer: "/values", detail: `the record is longer than ${RECORD_BYTES_MAX} bytes in all` });
-  }
-  return complete;
 }

@@ -1,11 +1,12 @@
 /** Zones: what a client may send, the rules between the fields, and what it gets to see. */
 import { type Static, Type } from "typebox";
+import { NameShape, orNull } from "./answer-fields.ts";
 import { LbPolicyShape, zonePolicyFaults } from "./lb-policy.ts";
 import { DEFAULT_TTL, ID_MAX, NAME_TEXT_MAX, SERIAL_MAX, TTL_MAX } from "./limits.ts";
 import { fullName, hostName } from "./names.ts";
 import type { Soa, ZoneBody } from "./objects.ts";
 import { readOnlyFaults } from "./put.ts";
-import { NameShape, orNull, type ViewTimes } from "./record.ts";
+import type { ViewTimes } from "./record.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
 
 const Seconds = Type.Integer({ minimum: 0, maximum: TTL_MAX });
