@@ -65,17 +65,6 @@ class StalePlan extends Error {
   override readonly name = "StalePlan";
 }
 
-/** Imports into any zones; those that are missing are created. */
-export function importZones(
-  context: CommandContext,
-  caller: Caller,
-  tools: ImportTools,
-  source: Omit<ImportSource, "target">,
-  signal?: AbortSignal,
-): Promise<ImportOutcome> {
-  return runImport(context, caller, tools, source, signal);
-}
-
 /** Imports into the one zone with that id. Records over the limit are cut off, and `errors` says so. */
 export function importIntoZone(
   context: CommandContext,
@@ -87,15 +76,16 @@ export function importIntoZone(
 ): Promise<ImportOutcome> {
   const { body } = requireById(context.store, "zone", zoneId);
   permitZone(context.store, caller, body);
-  return runImport(context, caller, tools, { ...source, target: body.name }, signal);
+  return importZones(context, caller, tools, { ...source, target: body.name }, signal);
 }
 
-async function runImport(
+/** Imports into any zones and creates those that are missing; or into `source.target` only, which has to be there. */
+export async function importZones(
   context: CommandContext,
   caller: Caller,
   tools: ImportTools,
   source: ImportSource,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): Promise<ImportOutcome> {
   await using reading = await tools.parse(source, signal);
   for (let attempt = 1; ; attempt++) {
