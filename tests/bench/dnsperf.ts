@@ -1,5 +1,6 @@
 import { runToEnd } from "../support/process.ts";
 import type { RunningServer } from "../support/server.ts";
+import type { UserTimeMeter } from "./user-time.ts";
 
 export type Workload = {
   readonly name: string;
@@ -47,8 +48,8 @@ function parseReport(report: string): Pick<Sample, "queriesPerSecond" | "lost" |
 }
 
 export type Target = Pick<RunningServer, "name" | "port" | "cpu"> & {
-  /** CPU time of the threads that answer. */
-  readonly answeringCpu?: RunningServer["cpu"];
+  /** Of the threads that answer. */
+  readonly answering?: UserTimeMeter;
 };
 
 /** Loads one server for `seconds` and measures what the load cost it. */
@@ -58,12 +59,10 @@ export async function measure(server: Target, workload: Workload, seconds: numbe
   args.push("-c", String(CLIENTS), "-T", "1", "-q", String(CLIENTS * OUTSTANDING_EACH), "-l", String(seconds));
   if (workload.cookie) args.push("-E", `${EDNS_COOKIE_CODE}:${CLIENT_COOKIE}`);
   const before = server.cpu();
-  const answeringBefore = server.answeringCpu?.().userMs;
+  const endAnswering = await server.answering?.();
   const report = parseReport(await runToEnd("dnsperf", args, (seconds + 30) * 1000));
-  const answeringAfter = server.answeringCpu?.().userMs;
   const after = server.cpu();
-  const answeringUserMs =
-    answeringBefore === undefined || answeringAfter === undefined ? undefined : answeringAfter - answeringBefore;
+  const answeringUserMs = await endAnswering?.();
   return {
     queriesPerSecond: report.queriesPerSecond,
     userUs: ((after.userMs - before.userMs) * 1000) / report.completed,

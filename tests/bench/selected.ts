@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url";
 import { type ScenarioNode, startNode } from "../scenarios/running-node.ts";
 import { openUdpClient } from "../support/dns-client.ts";
 import { decodeMessage, encodeQuery } from "../support/dns-message.ts";
-import { treeThreadsCpuTime } from "../support/proc.ts";
 import { type Child, startChild } from "../support/process.ts";
 import { findProgram, type ServerProgram, startServer, type ZoneSource } from "../support/server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -36,6 +35,7 @@ import {
   zoneName,
 } from "./selected-zones.ts";
 import { rcodeFaults, type Series } from "./table.ts";
+import { userTimeMeter } from "./user-time.ts";
 
 const BACKEND = fileURLToPath(new URL("./tcp-backend.ts", import.meta.url));
 const WARM_UP_SECONDS = 1;
@@ -100,7 +100,11 @@ async function fillNode(node: ScenarioNode, zones: readonly SelectedZone[], port
   });
 }
 
-async function startOurs(zones: readonly SelectedZone[], ports: BackendPorts): Promise<SelectedServer> {
+async function startOurs(
+  directory: string,
+  zones: readonly SelectedZone[],
+  ports: BackendPorts,
+): Promise<SelectedServer> {
   const node = await startNode({ zones: [] });
   const stop = () => node[Symbol.asyncDispose]();
   try {
@@ -108,8 +112,8 @@ async function startOurs(zones: readonly SelectedZone[], ports: BackendPorts): P
     const [endpoint] = node.dns;
     if (endpoint === undefined) throw new Error("the node serves no DNS");
     const { pid, cpu } = node.child;
-    const answeringCpu = () => treeThreadsCpuTime(pid, (name) => name.startsWith("answer-"));
-    const target = { name: "signpost", port: endpoint.port, cpu, answeringCpu };
+    const answering = userTimeMeter(pid, (name) => name.startsWith("answer-"), directory);
+    const target = { name: "signpost", port: endpoint.port, cpu, answering };
     return { target, answers: () => true, stop };
   } catch (error) {
     await stop();
@@ -118,6 +122,7 @@ async function startOurs(zones: readonly SelectedZone[], ports: BackendPorts): P
 }
 
 async function startPeer(
+  directory: string,
   program: ServerProgram,
   zones: readonly ZoneSource[],
   answers: SelectedServer["answers"],
@@ -130,7 +135,7 @@ async function startPeer(
   const server = await startServer(program, { zones, readyWithinMs: READY_MS });
   const { name, port, pid, cpu, stop } = server;
   const isAnswering = ANSWERING_THREADS.get(name);
-  const answering = isAnswering && { answeringCpu: () => treeThreadsCpuTime(pid, isAnswering) };
+  const answering = isAnswering && { answering: userTimeMeter(pid, isAnswering, directory) };
   return { target: { name, port, cpu, ...answering }, answers, stop };
 }
 
@@ -143,15 +148,15 @@ async function startServers(
   const isWanted = (name: string) => wanted?.includes(name) ?? true;
   const servers: SelectedServer[] = [];
   const add = (server: SelectedServer | undefined) => server !== undefined && servers.push(server);
-  if (isWanted("signpost")) add(await startOurs(zones, ports));
+  if (isWanted("signpost")) add(await startOurs(directory, zones, ports));
   if (isWanted("gdnsd")) {
     const { program, sources } = await selectedGdnsd(directory, zones, ports);
-    add(await startPeer(program, sources, isKnownToGdnsd));
+    add(await startPeer(directory, program, sources, isKnownToGdnsd));
   }
   if (isWanted("powerdns")) {
     // It reads no file: its zones are rows of a database.
     const sources = zones.filter(isKnownToPowerdns).map((zone) => ({ name: zoneName(zone), file: "" }));
-    add(await startPeer(selectedPowerdns(zones), sources, isKnownToPowerdns));
+    add(await startPeer(directory, selectedPowerdns(zones), sources, isKnownToPowerdns));
   }
   return servers;
 }

@@ -58,6 +58,29 @@ export function treeCpuTime(root: number): CpuTime {
   return { userMs, systemMs };
 }
 
+type Thread = { readonly pid: number; readonly thread: string };
+
+function threadsOf(root: number, counts: (name: string) => boolean): readonly Thread[] {
+  return processTree(root).flatMap((pid) =>
+    threadIds(pid)
+      .filter((thread) => counts(readProc(`/proc/${pid}/task/${thread}/comm`)?.trim() ?? ""))
+      .map((thread) => ({ pid, thread })),
+  );
+}
+
+function threadIds(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}
+
+/** Ids of the living threads of the tree whose name `counts`. */
+export function treeThreads(root: number, counts: (name: string) => boolean): readonly string[] {
+  return threadsOf(root, counts).map(({ thread }) => thread);
+}
+
 /**
  * CPU time of the living threads of the tree whose name `counts`. The kernel splits what a process used into user and system
  * by the shares of its whole life; of a thread that only answers they are those of its answers.
@@ -65,24 +88,13 @@ export function treeCpuTime(root: number): CpuTime {
 export function treeThreadsCpuTime(root: number, counts: (name: string) => boolean): CpuTime {
   let userMs = 0;
   let systemMs = 0;
-  for (const pid of processTree(root)) {
-    for (const thread of threadsOf(pid)) {
-      const path = `/proc/${pid}/task/${thread}/stat`;
-      const stat = counts(readProc(`/proc/${pid}/task/${thread}/comm`)?.trim() ?? "") ? statIn(path) : undefined;
-      if (stat === undefined) continue;
-      userMs += stat.userTicks * TICK_MS;
-      systemMs += stat.systemTicks * TICK_MS;
-    }
+  for (const { pid, thread } of threadsOf(root, counts)) {
+    const stat = statIn(`/proc/${pid}/task/${thread}/stat`);
+    if (stat === undefined) continue;
+    userMs += stat.userTicks * TICK_MS;
+    systemMs += stat.systemTicks * TICK_MS;
   }
   return { userMs, systemMs };
-}
-
-function threadsOf(pid: number): readonly string[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`);
-  } catch {
-    return [];
-  }
 }
 
 /**
