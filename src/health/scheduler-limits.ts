@@ -5,8 +5,13 @@ export const PROBES_MAX = 250_000;
 
 /** Runs at the same time, each with a socket. */
 export const IN_FLIGHT_MAX = 4_000;
-/** Of these, the share for probes that waited in vain the last time: where whole networks hang, the others are not late. */
+/** Of these, the share for probes that took long the last time: where whole networks hang, the others are not late. */
 export const SLOW_SHARE = 0.75;
+/** And the share for these and for probes that have not run yet, together. */
+export const NEW_SHARE = 0.875;
+/** A run takes long from here on, or from this share of its timeout on where that is less. */
+export const SLOW_MS = 1_000;
+export const SLOW_TIMEOUT_SHARE = 0.5;
 
 /** Runs are begun in ticks, so that thousands of probes do not need thousands of timers. */
 export const TICK_MS = 5;

@@ -1,79 +1,24 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import {
+  type Answer,
+  gapsOf,
+  keyOf,
+  openSchedulerLab,
+  type Start,
+  specOf,
+  statusOf,
+  WALL_MS,
+} from "../../tests/support/scheduler-lab.ts";
 import { createSimulatedClock } from "../../tests/support/simulated-clock.ts";
-import { HEALTH, HEALTH_WORD, openHealthSlots, takeHealthSlot } from "../image/health.ts";
-import { createSharedImage, HEALTH_WORDS } from "../image/shared.ts";
-import type { ProbeError, ProbeOutcome, ProbeSpec, Transition } from "./probe.ts";
-import { createScheduler, type Scheduler, type SchedulerOptions } from "./scheduler.ts";
+import { HEALTH, HEALTH_WORD, takeHealthSlot } from "../image/health.ts";
+import { HEALTH_WORDS } from "../image/shared.ts";
+import type { ProbeError } from "./probe.ts";
+import { createScheduler } from "./scheduler.ts";
 import type { Remembered } from "./state-text.ts";
 
-const WALL_MS = 1_800_000_000_000;
-const keyOf = (number: number): string => (number + 1).toString(16).padStart(16, "0");
-
-function specOf(number: number, changes: Partial<ProbeSpec> = {}): ProbeSpec {
-  const base = { slot: 0, protocol: "tcp", host: "192.0.2.1", port: 80, failureThreshold: 3 } as const;
-  return { ...base, key: keyOf(number), intervalMs: 10_000, timeoutMs: 2_000, ...changes };
-}
-
-type Answer = Partial<ProbeOutcome> & { readonly takesMs?: number };
-type Start = { readonly key: string; readonly atMs: number };
-
-/** Backends in simulated time: what `answer` says of a probe is its outcome, after as long as it takes. */
-function open(answer: (spec: ProbeSpec) => Answer | "never" | "throws", changes: Partial<SchedulerOptions> = {}) {
-  const clock = createSimulatedClock(WALL_MS);
-  const shared = createSharedImage(1);
-  const slots = openHealthSlots(shared);
-  const starts: Start[] = [];
-  const transitions: Transition[] = [];
-  const lines: string[] = [];
-  let running = 0;
-  const most = { running: 0 };
-  const run = (spec: ProbeSpec): Promise<ProbeOutcome> => {
-    starts.push({ key: spec.key, atMs: clock.now() });
-    running += 1;
-    most.running = Math.max(most.running, running);
-    const given = answer(spec);
-    if (given === "throws") return Promise.reject(new Error("planted"));
-    return new Promise((resolve) => {
-      if (given === "never") return;
-      const { takesMs = 1, ...outcome } = given;
-      clock.after(takesMs, () => {
-        running -= 1;
-        resolve({ latencyUs: takesMs * 1_000, ...outcome });
-      });
-    });
-  };
-  const scheduler = createScheduler({
-    clock,
-    words: slots.words,
-    run,
-    seed: 1,
-    inFlightMax: 4_000,
-    remembered: new Map(),
-    onTransitions: (some) => transitions.push(...some),
-    log: (_, message) => lines.push(message),
-    ...changes,
-  });
-  const wordsOf = (slot: number) => {
-    const at = slot * HEALTH_WORDS;
-    return [slots.words[at + HEALTH_WORD.STATE], slots.words[at + HEALTH_WORD.LATENCY_US]];
-  };
-  return { clock, slots, scheduler, starts, transitions, lines, most, wordsOf };
-}
-
-function gapsOf(starts: readonly Start[], key: string): number[] {
-  const times = starts.filter((start) => start.key === key).map(({ atMs }) => atMs);
-  return times.slice(1).map((atMs, index) => atMs - times[index]!);
-}
-
-function statusOf(scheduler: Scheduler, key: string) {
-  const [status] = scheduler.statuses([key]);
-  assert.ok(status);
-  return status;
-}
-
 test("a probe runs within two seconds and from then on once an interval, without drift", async () => {
-  const { clock, scheduler, starts } = open(() => ({ takesMs: 700 }));
+  const { clock, scheduler, starts } = openSchedulerLab(() => ({ takesMs: 700 }));
   scheduler.start([specOf(1)]);
   await clock.pass(2_010);
   assert.equal(starts.length, 1);
@@ -87,7 +32,7 @@ test("a probe runs within two seconds and from then on once an interval, without
 });
 
 test("20,000 new probes begin at 2,000 a second at most, and every one has run after ten seconds", async () => {
-  const { clock, scheduler, starts, most } = open(() => ({ takesMs: 3 }));
+  const { clock, scheduler, starts, most } = openSchedulerLab(() => ({ takesMs: 3 }));
   scheduler.start(Array.from({ length: 20_000 }, (_, index) => specOf(index)));
   for (let second = 1; second <= 10; second++) {
     await clock.pass(1_000);
@@ -106,7 +51,7 @@ test("20,000 new probes begin at 2,000 a second at most, and every one has run a
 });
 
 test("a node that starts again keeps the moments of its probes", async () => {
-  const first = open(() => ({}));
+  const first = openSchedulerLab(() => ({}));
   first.scheduler.start([specOf(1), specOf(2)]);
   await first.clock.pass(60_000);
   const phases = (starts: readonly Start[], offsetMs: number) =>
@@ -135,7 +80,7 @@ test("a node that starts again keeps the moments of its probes", async () => {
 
 test("a verdict stands in the shared words when the transition is told, and a probe without slot writes none", async () => {
   let error: ProbeError | undefined;
-  const world = open(() => ({ takesMs: 20, ...(error === undefined ? {} : { error }) }));
+  const world = openSchedulerLab(() => ({ takesMs: 20, ...(error === undefined ? {} : { error }) }));
   const { clock, slots, scheduler, transitions, wordsOf } = world;
   const slot = takeHealthSlot(slots, keyOf(1));
   scheduler.start([specOf(1, { slot }), specOf(2)]);
@@ -155,7 +100,7 @@ test("a verdict stands in the shared words when the transition is told, and a pr
 });
 
 test("the words of a slot that has gone to another probe are left alone", async () => {
-  const { clock, slots, scheduler, wordsOf } = open(() => ({}));
+  const { clock, slots, scheduler, wordsOf } = openSchedulerLab(() => ({}));
   const slot = takeHealthSlot(slots, keyOf(7));
   scheduler.start([specOf(1, { slot })]);
   await clock.pass(30_000);
@@ -165,7 +110,7 @@ test("the words of a slot that has gone to another probe are left alone", async 
 
 test("three failures five seconds apart make a backend unhealthy fifteen seconds after it died", async () => {
   let diedMs = Number.POSITIVE_INFINITY;
-  const { clock, scheduler, transitions, starts } = open((): Answer => {
+  const { clock, scheduler, transitions, starts } = openSchedulerLab((): Answer => {
     return clock.now() < diedMs ? {} : { error: "connect_timeout", takesMs: 1_000 };
   });
   scheduler.start([specOf(1, { intervalMs: 5_000, timeoutMs: 1_000 })]);
@@ -182,7 +127,7 @@ test("three failures five seconds apart make a backend unhealthy fifteen seconds
 
 test("a backend that hangs for the whole interval is probed every interval, and found within three and the timeout", async () => {
   let diedMs = Number.POSITIVE_INFINITY;
-  const { clock, scheduler, transitions, starts } = open((): Answer => {
+  const { clock, scheduler, transitions, starts } = openSchedulerLab((): Answer => {
     return clock.now() < diedMs ? {} : { error: "read_timeout", takesMs: 5_010 };
   });
   scheduler.start([specOf(1, { intervalMs: 5_000, timeoutMs: 5_000 })]);
@@ -197,7 +142,7 @@ test("a backend that hangs for the whole interval is probed every interval, and 
 });
 
 test("no more runs at once than are allowed, and everybody has a turn", async () => {
-  const { clock, scheduler, starts, most } = open(() => ({ takesMs: 90 }), { inFlightMax: 10 });
+  const { clock, scheduler, starts, most } = openSchedulerLab(() => ({ takesMs: 90 }), { inFlightMax: 10 });
   scheduler.start(Array.from({ length: 1_000 }, (_, index) => specOf(index)));
   await clock.pass(60_000);
   assert.equal(most.running, 10);
@@ -208,30 +153,9 @@ test("no more runs at once than are allowed, and everybody has a turn", async ()
   assert.ok(Math.max(...each) - Math.min(...each) <= 2, `${Math.min(...each)} to ${Math.max(...each)} runs`);
 });
 
-test("where most backends hang, the others are not late", async () => {
-  const hangs = (key: string) => Number.parseInt(key, 16) % 10 !== 0;
-  const { clock, scheduler, starts, most } = open(
-    ({ key }) => (hangs(key) ? { takesMs: 5_000, error: "connect_timeout" } : { takesMs: 3 }),
-    { inFlightMax: 400 },
-  );
-  scheduler.start(Array.from({ length: 4_000 }, (_, index) => specOf(index, { timeoutMs: 5_000 })));
-  await clock.pass(120_000);
-  const before = starts.length;
-  await clock.pass(60_000);
-  assert.ok(most.running <= 400);
-  const good = starts.slice(before).filter(({ key }) => !hangs(key));
-  assert.ok(good.length >= 400 * 5, `${good.length} runs of 400 good probes in six intervals`);
-  for (let number = 9; number < 4_000; number += 100) {
-    for (const gap of gapsOf(starts, keyOf(number)).slice(12)) assert.ok(gap < 10_100, `a gap of ${gap} ms`);
-  }
-  for (let number = 0; number < 4_000; number++) {
-    if (hangs(keyOf(number))) assert.equal(statusOf(scheduler, keyOf(number)).state, "unhealthy");
-  }
-});
-
 test("a run longer than the interval skips, and is not caught up", async () => {
   let blockedMs = 0;
-  const { clock, scheduler, starts } = open(() => ({ takesMs: 1 + blockedMs }));
+  const { clock, scheduler, starts } = openSchedulerLab(() => ({ takesMs: 1 + blockedMs }));
   scheduler.start([specOf(1, { timeoutMs: 60_000 })]);
   await clock.pass(30_000);
   blockedMs = 34_000;
@@ -245,7 +169,7 @@ test("a run longer than the interval skips, and is not caught up", async () => {
 });
 
 test("a run that never ends is given up as a failure, and the next one comes", async () => {
-  const { clock, scheduler, starts, transitions } = open(() => "never");
+  const { clock, scheduler, starts, transitions } = openSchedulerLab(() => "never");
   scheduler.start([specOf(1)]);
   await clock.pass(50_000);
   assert.ok(starts.length >= 4);
@@ -260,7 +184,7 @@ test("a run that never ends is given up as a failure, and the next one comes", a
 
 test("a fault of ours is no verdict: the state stays, and after three intervals it is stale and said so once a minute", async () => {
   let isBroken = false;
-  const { clock, scheduler, lines, transitions } = open(() => (isBroken ? "throws" : {}));
+  const { clock, scheduler, lines, transitions } = openSchedulerLab(() => (isBroken ? "throws" : {}));
   scheduler.start([specOf(1)]);
   await clock.pass(20_000);
   isBroken = true;
@@ -283,7 +207,7 @@ test("a fault of ours is no verdict: the state stays, and after three intervals 
 
 test("the last twenty outcomes are told, with counters, ages and the next run", async () => {
   let isDown = false;
-  const { clock, scheduler } = open((): Answer => {
+  const { clock, scheduler } = openSchedulerLab((): Answer => {
     return isDown ? { error: "status", detail: "status 503", takesMs: 2 } : { takesMs: 4 };
   });
   scheduler.start([specOf(1)]);
@@ -311,7 +235,7 @@ test("the last twenty outcomes are told, with counters, ages and the next run", 
 });
 
 test("a probe that ends tells nothing, also where it runs in that moment", async () => {
-  const { clock, scheduler, starts, transitions } = open(() => ({ takesMs: 500 }));
+  const { clock, scheduler, starts, transitions } = openSchedulerLab(() => ({ takesMs: 500 }));
   scheduler.start([specOf(1), specOf(2)]);
   while (starts.length < 1) await clock.pass(5);
   scheduler.stop([keyOf(1), keyOf(2), "unheard-of"]);
@@ -322,7 +246,7 @@ test("a probe that ends tells nothing, also where it runs in that moment", async
 });
 
 test("what is not named between begin and complete ends, and the others go on with their history", async () => {
-  const { clock, scheduler } = open(() => ({}));
+  const { clock, scheduler } = openSchedulerLab(() => ({}));
   scheduler.start([specOf(1), specOf(2), specOf(3)]);
   await clock.pass(60_000);
   const before = statusOf(scheduler, keyOf(1));
@@ -343,7 +267,9 @@ test("what is not named between begin and complete ends, and the others go on wi
 
 test("a check that asks the same keeps its state when it is edited; one that asks another thing begins anew", async () => {
   let isDown = false;
-  const { clock, slots, scheduler, transitions, wordsOf } = open((): Answer => (isDown ? { error: "refused" } : {}));
+  const { clock, slots, scheduler, transitions, wordsOf } = openSchedulerLab(
+    (): Answer => (isDown ? { error: "refused" } : {}),
+  );
   const slot = takeHealthSlot(slots, keyOf(1));
   const spec = specOf(1, { slot, protocol: "http", path: "/", http: { headers: { "x-key": "1" } } });
   scheduler.start([spec]);
@@ -362,7 +288,9 @@ test("a check that asks the same keeps its state when it is edited; one that ask
 });
 
 test("the outcome of a run that began before the edit is nobody's", async () => {
-  const { clock, scheduler, starts } = open(({ host }) => (host === "192.0.2.1" ? { takesMs: 1_900 } : "never"));
+  const { clock, scheduler, starts } = openSchedulerLab(({ host }) =>
+    host === "192.0.2.1" ? { takesMs: 1_900 } : "never",
+  );
   scheduler.start([specOf(1)]);
   while (starts.length < 1) await clock.pass(5);
   scheduler.start([specOf(1, { host: "192.0.2.2" })]);
@@ -386,7 +314,9 @@ test("a state from before a restart stands in the words at once, keeps its age a
     [keyOf(1), UNHEALTHY],
     [keyOf(2), { ...UNHEALTHY, state: "healthy" as const, failures: 0, successes: 9 }],
   ]);
-  const { clock, slots, scheduler, transitions, wordsOf } = open(() => ({ error: "refused" }), { remembered });
+  const { clock, slots, scheduler, transitions, wordsOf } = openSchedulerLab(() => ({ error: "refused" }), {
+    remembered,
+  });
   const slot = takeHealthSlot(slots, keyOf(1));
   const known = scheduler.start([specOf(1, { slot }), specOf(2), specOf(3)]);
   assert.deepEqual(wordsOf(slot), [HEALTH.UNHEALTHY, 1_500]);
@@ -408,7 +338,7 @@ test("a thread that takes over believes the words of the one before, and the fil
     [keyOf(1), UNHEALTHY],
     [keyOf(2), UNHEALTHY],
   ]);
-  const { slots, scheduler } = open(() => ({}), { remembered });
+  const { slots, scheduler } = openSchedulerLab(() => ({}), { remembered });
   const specs = [1, 2, 3].map((number) => specOf(number, { slot: takeHealthSlot(slots, keyOf(number)) }));
   const states = [HEALTH.UNHEALTHY, HEALTH.HEALTHY, HEALTH.UNHEALTHY];
   for (const [index, { slot }] of specs.entries())
@@ -423,7 +353,7 @@ test("a thread that takes over believes the words of the one before, and the fil
 
 test("a state that is older than two intervals is looked at soon", async () => {
   const remembered = new Map([[keyOf(1), { ...UNHEALTHY, checkedMs: WALL_MS - 700_000 }]]);
-  const { clock, scheduler, starts } = open(() => ({}), { remembered });
+  const { clock, scheduler, starts } = openSchedulerLab(() => ({}), { remembered });
   scheduler.start([specOf(1, { intervalMs: 300_000 })]);
   await clock.pass(2_010);
   assert.equal(starts.length, 1);
@@ -431,7 +361,7 @@ test("a state that is older than two intervals is looked at soon", async () => {
 
 test("what is to be remembered is what has a state, whoever is probed, and what was not asked for", async () => {
   const remembered = new Map([["elsewhere", UNHEALTHY]]);
-  const { clock, scheduler } = open(({ key }) => (key === keyOf(3) ? "never" : {}), { remembered });
+  const { clock, scheduler } = openSchedulerLab(({ key }) => (key === keyOf(3) ? "never" : {}), { remembered });
   scheduler.start([specOf(1), specOf(2), specOf(3)]);
   await clock.pass(4_000);
   scheduler.stop([keyOf(2)]);
@@ -442,7 +372,7 @@ test("what is to be remembered is what has a state, whoever is probed, and what 
 });
 
 test("a clock that is set moves no probe", async () => {
-  const { clock, scheduler, starts } = open(() => ({}));
+  const { clock, scheduler, starts } = openSchedulerLab(() => ({}));
   scheduler.start([specOf(1)]);
   await clock.pass(30_000);
   clock.jumpWall(-86_400_000);
@@ -455,7 +385,7 @@ test("a clock that is set moves no probe", async () => {
 
 test("a thousand transitions go with one message", async () => {
   const sizes: number[] = [];
-  const { clock, scheduler } = open(() => ({ takesMs: 60_000 }), {
+  const { clock, scheduler } = openSchedulerLab(() => ({ takesMs: 60_000 }), {
     onTransitions: (transitions) => sizes.push(transitions.length),
     remembered: new Map(),
   });
@@ -471,7 +401,7 @@ test("a thousand transitions go with one message", async () => {
 });
 
 test("figures count states, runs and failures by their class", async () => {
-  const { clock, scheduler } = open(({ key }): Answer => (key === keyOf(1) ? { error: "tls_name" } : {}));
+  const { clock, scheduler } = openSchedulerLab(({ key }): Answer => (key === keyOf(1) ? { error: "tls_name" } : {}));
   scheduler.start([specOf(1), specOf(2)]);
   await clock.pass(2_010);
   const { probes, done, failed, stale, inFlight } = scheduler.figures();
@@ -481,7 +411,7 @@ test("figures count states, runs and failures by their class", async () => {
 });
 
 test("a scheduler that is closed begins nothing and says nothing", async () => {
-  const { clock, scheduler, starts, transitions } = open(() => ({ takesMs: 100 }));
+  const { clock, scheduler, starts, transitions } = openSchedulerLab(() => ({ takesMs: 100 }));
   scheduler.start([specOf(1)]);
   while (starts.length < 1) await clock.pass(5);
   scheduler.close();

@@ -8,6 +8,7 @@ import { clearPlace, createHistory, freePlace, type History, noteOutcome, outcom
 import { judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
 import { createLateness, type Lateness, latenessAt, noteLateness } from "./lateness.ts";
 import type { KnownState } from "./messages.ts";
+import { createPlaces, type Pace, type Places, paceOf } from "./places.ts";
 import {
   asksTheSame,
   type ProbeError,
@@ -25,7 +26,6 @@ import {
   FRESH_INTERVALS,
   PROBES_MAX,
   RUN_GRACE_MS,
-  SLOW_SHARE,
   STALE_INTERVALS,
   STARTS_A_LOOK,
   STARTS_A_TICK,
@@ -80,7 +80,7 @@ export type Scheduler = {
   readonly close: () => void;
 };
 
-type Run = { readonly probe: Probe; readonly startedMs: number; isSlow: boolean };
+type Run = { readonly probe: Probe; readonly startedMs: number; readonly pace: Pace };
 
 type Probe = Due & {
   spec: ProbeSpec;
@@ -91,8 +91,7 @@ type Probe = Due & {
   /** When its last run ended, or when it began to be probed, on the clock that only rises. */
   aliveMs: number;
   run: Run | undefined;
-  /** Its last run ended because time was over. */
-  isSlow: boolean;
+  pace: Pace;
   /** The next run is one of the first: the phase begins after it. */
   isFirstRun: boolean;
   readonly historyPlace: number;
@@ -103,10 +102,10 @@ type Probe = Due & {
 type State = SchedulerOptions & {
   readonly probes: Map<string, Probe>;
   readonly queue: DueQueue<Probe>;
-  /** Due, and waiting for a place among the slow. */
-  readonly slowWaiting: Set<Probe>;
+  /** Due, and waiting for a place among those of their pace. */
+  readonly waiting: { readonly [P in Pace]: Set<Probe> };
   readonly inFlight: Set<Run>;
-  slowInFlight: number;
+  readonly places: Places;
   readonly history: History;
   readonly lateness: Lateness;
   /** Of the clock that only rises, when phases were anchored: `wallMs` minus `now` at the start. */
@@ -131,9 +130,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     ...options,
     probes: new Map(),
     queue: [],
-    slowWaiting: new Set(),
+    waiting: { quick: new Set(), new: new Set(), slow: new Set() },
     inFlight: new Set(),
-    slowInFlight: 0,
+    places: createPlaces(options.inFlightMax),
     history: createHistory(),
     lateness: createLateness(),
     wallOffsetMs: Math.round(clock.wallMs() - clock.now()),
@@ -204,7 +203,7 @@ function add(state: State, spec: ProbeSpec): Probe {
     latencyUs: before?.latencyUs ?? 0,
     aliveMs: nowMs,
     run: undefined,
-    isSlow: false,
+    pace: before?.state === "healthy" ? "quick" : "new",
     isFirstRun: true,
     historyPlace: takePlace(state.history),
     session: state.session,
@@ -248,7 +247,7 @@ function change(state: State, probe: Probe, spec: ProbeSpec): Probe {
     probe.checkedMs = undefined;
     probe.latencyUs = 0;
     probe.aliveMs = state.clock.now();
-    probe.isSlow = false;
+    probe.pace = "new";
     clearPlace(state.history, probe.historyPlace);
     writeSlot(state.words, spec, "unknown", 0);
     runSoon(state, probe);
@@ -287,7 +286,7 @@ function runSoon(state: State, probe: Probe): void {
 
 function leaveQueues(state: State, probe: Probe): void {
   removeDue(state.queue, probe);
-  state.slowWaiting.delete(probe);
+  state.waiting[probe.pace].delete(probe);
 }
 
 function stop(state: State, key: string): void {
@@ -305,37 +304,39 @@ function stop(state: State, key: string): void {
 /** Begins what is due as far as there are places, and sets the timer for what comes next. */
 function tick(state: State): void {
   state.tickMs = Number.POSITIVE_INFINITY;
+  const { places, waiting, queue } = state;
   const nowMs = state.clock.now();
-  const slowMax = Math.floor(state.inFlightMax * SLOW_SHARE);
-  let places = STARTS_A_TICK;
-  for (const probe of state.slowWaiting) {
-    if (places === 0 || state.slowInFlight >= slowMax || state.inFlight.size >= state.inFlightMax) break;
-    state.slowWaiting.delete(probe);
-    begin(state, probe, nowMs);
-    places -= 1;
+  let left = STARTS_A_TICK;
+  for (const pace of ["new", "slow"] as const) {
+    for (const probe of waiting[pace]) {
+      if (left === 0 || !places.has(pace)) break;
+      waiting[pace].delete(probe);
+      begin(state, probe, nowMs);
+      left -= 1;
+    }
   }
-  while (places > 0 && state.inFlight.size < state.inFlightMax) {
-    const probe = state.queue[0];
+  while (left > 0 && places.has("quick")) {
+    const probe = queue[0];
     if (probe === undefined || probe.dueMs > nowMs) break;
-    removeDue(state.queue, probe);
-    if (probe.isSlow && state.slowInFlight >= slowMax) {
-      state.slowWaiting.add(probe);
+    removeDue(queue, probe);
+    if (!places.has(probe.pace)) {
+      waiting[probe.pace].add(probe);
       continue;
     }
     begin(state, probe, nowMs);
-    places -= 1;
-    if (places % STARTS_A_LOOK === 0 && state.clock.now() - nowMs > STARTS_MS) break;
+    left -= 1;
+    if (left % STARTS_A_LOOK === 0 && state.clock.now() - nowMs > STARTS_MS) break;
   }
   arm(state);
 }
 
 /** Sets the timer for the first probe that can begin; where all places are taken, the next one that ends sets it. */
 function arm(state: State): void {
-  if (state.isClosed || state.inFlight.size >= state.inFlightMax) return;
+  const { places, waiting, queue } = state;
+  if (state.isClosed || !places.has("quick")) return;
   const nowMs = state.clock.now();
-  const hasSlowPlace = state.slowInFlight < Math.floor(state.inFlightMax * SLOW_SHARE);
-  const dueMs =
-    state.slowWaiting.size > 0 && hasSlowPlace ? nowMs : (state.queue[0]?.dueMs ?? Number.POSITIVE_INFINITY);
+  const canBegin = (["new", "slow"] as const).some((pace) => waiting[pace].size > 0 && places.has(pace));
+  const dueMs = canBegin ? nowMs : (queue[0]?.dueMs ?? Number.POSITIVE_INFINITY);
   const atMs = Math.max(dueMs, nowMs + TICK_MS);
   if (atMs >= state.tickMs) return;
   state.cancelTick();
@@ -344,10 +345,10 @@ function arm(state: State): void {
 }
 
 function begin(state: State, probe: Probe, nowMs: number): void {
-  const run: Run = { probe, startedMs: nowMs, isSlow: probe.isSlow };
+  const run: Run = { probe, startedMs: nowMs, pace: probe.pace };
   probe.run = run;
   state.inFlight.add(run);
-  if (run.isSlow) state.slowInFlight += 1;
+  state.places.take(run.pace);
   noteLateness(state.lateness, nowMs, nowMs - probe.dueMs);
   state.run(probe.spec).then(
     (outcome) => settle(state, run, outcome),
@@ -361,14 +362,15 @@ function begin(state: State, probe: Probe, nowMs: number): void {
 
 function settle(state: State, run: Run, outcome: ProbeOutcome | undefined): void {
   if (!state.inFlight.delete(run)) return;
-  if (run.isSlow) state.slowInFlight -= 1;
+  state.places.free(run.pace);
   const { probe } = run;
   if (state.isClosed) return;
   if (probe.run === run) {
     probe.run = undefined;
     if (outcome !== undefined) note(state, probe, outcome);
     const nowMs = state.clock.now();
-    const { intervalMs } = probe.spec;
+    const { intervalMs, timeoutMs } = probe.spec;
+    probe.pace = paceOf(nowMs - run.startedMs, timeoutMs);
     // Half an interval at least lies between the first run and the first of the phase.
     if (probe.isFirstRun) takeTurn(state, probe, nowMs + intervalMs / 2);
     else {
@@ -392,7 +394,6 @@ function note(state: State, probe: Probe, outcome: ProbeOutcome): void {
   const atMs = clock.wallMs();
   probe.aliveMs = clock.now();
   probe.checkedMs = atMs;
-  probe.isSlow = outcome.error === "connect_timeout" || outcome.error === "read_timeout";
   noteOutcome(history, probe.historyPlace, atMs, outcome);
   state.done += 1;
   if (outcome.error !== undefined) state.failed[outcome.error] = (state.failed[outcome.error] ?? 0) + 1;
