@@ -1,12 +1,12 @@
 /** The settings of a node: one table, and how a configuration file and SVC_ variables over embedded defaults fill it. */
 import { OperatorError } from "../base/errors.ts";
 import { LOG_LEVELS } from "../base/log.ts";
-import { MAX_THREADS } from "../image/shared.ts";
 import { UDP_SLOT_BYTES } from "../listen/limits.ts";
 import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from "../model/limits.ts";
 import { EVENT_TYPES } from "../notify/event.ts";
 import { environmentSettings } from "./config-environment.ts";
 import { readConfigFile } from "./config-file.ts";
+import { ANSWER_THREADS_MAX } from "./limits.ts";
 import {
   ADDRESS,
   ADDRESSES,
@@ -35,8 +35,6 @@ export const UDP_MODES = ["auto", "batch", "dgram"] as const;
 export const LOG_FORMATS = ["auto", "text", "json"] as const;
 export const SERVICE_ACCOUNT_SCOPES = ["issuing-node", "cluster"] as const;
 
-/** One thread is kept for TCP. */
-const MOST_ANSWER_THREADS = MAX_THREADS - 1;
 const LEAST_UDP_SIZE = 512;
 /** It goes into NSID options and TXT answers beside everything else that an answer has. */
 const LONGEST_NODE_ID_BYTES = 63;
@@ -64,7 +62,7 @@ export const SETTINGS = {
     help: "addresses served over UDP and TCP",
   },
   "dns.threads": {
-    type: wholeNumber(0, MOST_ANSWER_THREADS),
+    type: wholeNumber(0, ANSWER_THREADS_MAX),
     fallback: "0",
     help: "threads that answer UDP; 0: one a core",
   },

@@ -1,4 +1,5 @@
 /** Every limit of the running node, named once. */
+import { MAX_THREADS } from "../image/shared.ts";
 
 /** From the signal to the end of the process, whatever still runs. */
 export const STOP_DEADLINE_MS = 4_500;
@@ -58,6 +59,10 @@ export const ZONE_FILE_BYTES_MAX = 2 ** 30;
 /** A configuration file is a page; what is larger is another file. */
 export const CONFIG_FILE_BYTES_MAX = 2 ** 20;
 export const SECRET_FILE_BYTES_MAX = 2 ** 16;
+
+/** Threads that read the image besides those that answer UDP: stream, health, and control where it explains an answer. */
+const READERS_BESIDE = 3;
+export const ANSWER_THREADS_MAX = MAX_THREADS - READERS_BESIDE;
 
 /** Zones that the log names one by one at the start. */
 export const SERVED_ZONES_NAMED = 10;

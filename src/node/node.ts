@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { CONTROL, createSharedImage, EPOCH_STRIDE, EPOCHS_AT, MAX_THREADS, type SharedImage } from "../image/shared.ts";
+import { CONTROL, createSharedImage, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "../image/shared.ts";
 import { type Address, addressToText } from "../listen/address.ts";
 import { takeInheritedSockets } from "../listen/inherited.ts";
 import { STREAM_LIMITS } from "../listen/limits.ts";
@@ -23,6 +23,7 @@ import { type HealthSupervision, startHealth } from "./health-supervision.ts";
 import type { HealthCommand } from "./health-thread.ts";
 import { type NodeKeys, nodeKeys } from "./keys.ts";
 import {
+  ANSWER_THREADS_MAX,
   CONTROL_HEAP_MB,
   HEALTH_LIFELESS_AFTER_MS,
   LIFELESS_AFTER_MS,
@@ -168,13 +169,10 @@ function udpMode(config: Config, libc: Libc | undefined): "batch" | "dgram" {
   return config["dns.udp"] === "dgram" || libc === undefined ? "dgram" : "batch";
 }
 
-/** Threads that read the image besides those that answer UDP: stream, health, and control where it explains an answer. */
-const READERS_BESIDE = 3;
-
 /** Without descriptors to hand over only one thread can have an address. */
 function answerThreadCount(config: Config, libc: Libc | undefined): number {
   if (libc === undefined) return 1;
-  return Math.min(config["dns.threads"] || availableParallelism(), MAX_THREADS - READERS_BESIDE);
+  return Math.min(config["dns.threads"] || availableParallelism(), ANSWER_THREADS_MAX);
 }
 
 async function openSockets(
