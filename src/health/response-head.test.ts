@@ -70,3 +70,11 @@ test("property: how the bytes come makes no difference, and nothing throws", () 
     }),
   );
 });
+
+test("a head that comes byte by byte, with as many lines as it can have, takes no time worth the name", () => {
+  const text = `HTTP/1.1 200 OK\r\n${"x\n".repeat((HEAD_BYTES_MAX - 17) >> 1)}`;
+  const startMs = performance.now();
+  for (let round = 0; round < 10; round++) assert.equal(read(text, 1).kind, "more");
+  const tookMs = (performance.now() - startMs) / 10;
+  assert.ok(tookMs < 200, `${Math.round(tookMs)} ms; where every piece is read from the beginning, more than a second`);
+});

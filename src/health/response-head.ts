@@ -26,50 +26,52 @@ const VERSION = Buffer.from("HTTP/1.");
 /** "HTTP/1.1 200" */
 const STATUS_END = 12;
 
-/** `isFinal` says of a status below 200 that it is the answer all the same. */
+/** Where in the head the last byte was: in a line, at the end of one, at its end and a CR behind it, at the empty line's. */
+const IN_LINE = 0;
+const LINE_END = 1;
+const LINE_END_CR = 2;
+const HEAD_END = 3;
+
+/**
+ * Looks at every byte once, in however many pieces they come: the other side may choose them as small as it likes. `isFinal`
+ * says of a status below 200 that it is the answer all the same.
+ */
 export function createHeadReader(isFinal: (status: number) => boolean): HeadReader {
-  let kept: Buffer | undefined;
+  /** The beginning of the status line; of the rest nothing is kept. */
+  const first = Buffer.alloc(STATUS_END + 1);
+  let length = 0;
+  let place = IN_LINE;
   let interim = 0;
-  const read = (bytes: Buffer): HeadOutcome => {
-    let start = 0;
-    for (;;) {
-      if (!beginsAsHttp(bytes, start)) return NO_HTTP;
-      const end = headEnd(bytes, start);
-      if ((end < 0 ? bytes.length : end) - start > HEAD_BYTES_MAX) return TOO_LARGE;
-      if (end < 0) {
-        // Copied, as the piece is the caller's.
-        kept = Buffer.from(bytes.subarray(start));
-        return MORE;
+  return {
+    feed: (piece) => {
+      for (const byte of piece) {
+        // A server of another protocol is known by its first bytes.
+        if (length < VERSION.length && byte !== VERSION[length]) return NO_HTTP;
+        if (length < first.length) first[length] = byte;
+        length += 1;
+        if (length > HEAD_BYTES_MAX) return TOO_LARGE;
+        place = placeBehind(place, byte);
+        if (place !== HEAD_END) continue;
+        const status = statusOf(first.toString("latin1", 0, length));
+        if (status === undefined) return NO_HTTP;
+        // 101 ends HTTP on this connection, and nobody asked for that.
+        if (status >= 200 || status === 101 || isFinal(status)) return { kind: "status", status };
+        if (++interim > INTERIM_MAX) return TOO_MANY;
+        length = 0;
+        place = IN_LINE;
       }
-      const status = statusOf(bytes, start);
-      if (status === undefined) return NO_HTTP;
-      // 101 ends HTTP on this connection, and nobody asked for that.
-      if (status >= 200 || status === 101 || isFinal(status)) return { kind: "status", status };
-      if (++interim > INTERIM_MAX) return TOO_MANY;
-      start = end;
-    }
+      return MORE;
+    },
   };
-  return { feed: (piece) => read(kept === undefined ? piece : Buffer.concat([kept, piece])) };
 }
 
-/** As far as it goes: a server of another protocol is known by its first bytes. */
-function beginsAsHttp(bytes: Buffer, start: number): boolean {
-  const length = Math.min(VERSION.length, bytes.length - start);
-  for (let at = 0; at < length; at++) if (bytes[start + at] !== VERSION[at]) return false;
-  return true;
+/** A line may end with LF alone (RFC 9112 section 2.2). */
+function placeBehind(place: number, byte: number): number {
+  if (byte === LF) return place === IN_LINE ? LINE_END : HEAD_END;
+  return byte === CR && place === LINE_END ? LINE_END_CR : IN_LINE;
 }
 
-/** Behind the empty line; -1 where there is none yet. A line may end with LF alone (RFC 9112 section 2.2). */
-function headEnd(bytes: Buffer, start: number): number {
-  for (let at = bytes.indexOf(LF, start); at >= 0; at = bytes.indexOf(LF, at + 1)) {
-    if (bytes[at + 1] === LF) return at + 2;
-    if (bytes[at + 1] === CR && bytes[at + 2] === LF) return at + 3;
-  }
-  return -1;
-}
-
-function statusOf(bytes: Buffer, start: number): number | undefined {
-  const line = bytes.toString("latin1", start, start + STATUS_END + 1);
+function statusOf(line: string): number | undefined {
   const status = /^HTTP\/1\.[0-9] ([1-9][0-9]{2})[ \r\n]$/.exec(line)?.[1];
   return status === undefined ? undefined : Number(status);
 }
