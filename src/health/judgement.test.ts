@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
+import { failuresAllowed, judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
 
 /** Plays a history of successes (+) and failures (-) and writes the state after each as its first letter: ?, h or u. */
 function play(history: string, failureThreshold: number, from: Standing = UNJUDGED): string {
@@ -30,6 +30,11 @@ for (const [history, threshold, expected] of [
     assert.equal(play(history, threshold), expected);
   });
 }
+
+test("a script that nobody can run is unhealthy at once; every other failure counts against the threshold", () => {
+  assert.equal(failuresAllowed("runner", 3), 1);
+  for (const error of ["script", "refused", "policy", undefined] as const) assert.equal(failuresAllowed(error, 3), 3);
+});
 
 test("what came in a row is counted to the end, beyond the thresholds", () => {
   let standing = UNJUDGED;

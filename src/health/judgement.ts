@@ -1,5 +1,5 @@
 /** How verdicts make a state. Pure. */
-import { type ProbeState, RECOVERY_THRESHOLD } from "./probe.ts";
+import { type ProbeError, type ProbeState, RECOVERY_THRESHOLD } from "./probe.ts";
 
 export type Standing = { readonly state: ProbeState; readonly failures: number; readonly successes: number };
 
@@ -18,6 +18,11 @@ export function judge(
     return { state: isHealthy ? "healthy" : state, ...after };
   }
   return { state: after.failures >= failureThreshold ? "unhealthy" : state, ...after };
+}
+
+/** How many failures in a row of that kind make it unhealthy. Where nobody can run a script, nothing speaks for its health. */
+export function failuresAllowed(error: ProbeError | undefined, failureThreshold: number): number {
+  return error === "runner" ? 1 : failureThreshold;
 }
 
 /** Share that the newest latency has in the smoothed one. */

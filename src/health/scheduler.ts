@@ -5,7 +5,7 @@
 import type { Log } from "../base/log.ts";
 import { addDue, type Due, type DueQueue, removeDue } from "./due-queue.ts";
 import { clearPlace, createHistory, freePlace, type History, noteOutcome, outcomesAt, takePlace } from "./history.ts";
-import { judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
+import { failuresAllowed, judge, type Standing, smoothLatency, UNJUDGED } from "./judgement.ts";
 import { createLateness, type Lateness, latenessAt, noteLateness } from "./lateness.ts";
 import type { KnownState } from "./messages.ts";
 import { createPlaces, type Pace, type Places, paceOf } from "./places.ts";
@@ -387,7 +387,7 @@ function note(state: State, probe: Probe, outcome: ProbeOutcome): void {
   const { spec } = probe;
   const isSuccess = outcome.error === undefined;
   const from = probe.standing.state;
-  probe.standing = judge(probe.standing, isSuccess, spec.failureThreshold);
+  probe.standing = judge(probe.standing, isSuccess, failuresAllowed(outcome.error, spec.failureThreshold));
   const to = probe.standing.state;
   if (isSuccess) probe.latencyUs = smoothLatency(probe.latencyUs, outcome.latencyUs);
   writeSlot(words, spec, to, probe.latencyUs);
