@@ -168,7 +168,8 @@ function backendAt(address: string, port: number): Backend {
     const status = backend.plan.shift() ?? backend.status;
     const send = () => void response.writeHead(status, { connection: "close" }).end("ok");
     if (backend.delayMs === 0) send();
-    else setTimeout(send, backend.delayMs);
+    // An answer that nobody waits for any more does not keep the test alive.
+    else setTimeout(send, backend.delayMs).unref();
   };
   let server = open();
   function open(): Server {
