@@ -36,10 +36,12 @@ const CONTROL_GAUGES = [
 export type NodeMetrics = {
   /** Other parts of the control thread put their figures here. */
   readonly registry: Registry;
-  readonly read: () => Promise<{ readonly text: string; readonly contentType: string }>;
+  readonly read: () => Promise<MetricsText>;
 };
 
-/** Gives the figures of the node; every call reads the shared memory anew. */
+export type MetricsText = { readonly text: string; readonly contentType: string };
+
+/** Gives the figures of the node; what a call gives was read after it. */
 export function createMetrics(shared: SharedImage, status: NodeStatus, version: string): NodeMetrics {
   const registry = new Registry();
   const registers = [registry];
@@ -62,7 +64,30 @@ export function createMetrics(shared: SharedImage, status: NodeStatus, version: 
     text: `${await registry.metrics()}\n${latencyText(shared)}`,
     contentType: registry.contentType,
   });
-  return { registry, read };
+  return { registry, read: oneAtATime(read) };
+}
+
+/** However many ask at once: who asks while the figures are gathered, shares the next gathering with all the others. */
+function oneAtATime(read: () => Promise<MetricsText>): () => Promise<MetricsText> {
+  let current: Promise<MetricsText> | undefined;
+  let next: Promise<MetricsText> | undefined;
+  const begin = (): Promise<MetricsText> => {
+    const reading = read().finally(() => {
+      current = undefined;
+    });
+    current = reading;
+    return reading;
+  };
+  return () => {
+    if (current === undefined) return begin();
+    next ??= current
+      .catch(() => {})
+      .then(() => {
+        next = undefined;
+        return current ?? begin();
+      });
+    return next;
+  };
 }
 
 function registerQueries(shared: SharedImage, registry: Registry): void {
