@@ -114,14 +114,15 @@ async function gated(world: Steering, name: string, backends: Readonly<Record<st
 async function assertJudged(world: Steering, name: string, id: string, backends: Readonly<Record<string, Bad>>) {
   const items = await waitFor(`${name} is judged`, WAIT_MS, async () => {
     const found = await world.health(`record_id=${id}`);
+    // One probe of many may meet a machine that has no time for it, so the last one counts.
     return (
-      found.every(({ value, state }) => state === (backends[value]?.error === undefined ? "healthy" : "unhealthy")) &&
-      found
+      found.every(({ value, state, probes }) => {
+        const error = backends[value]?.error;
+        return state === (error === undefined ? "healthy" : "unhealthy") && probes.at(-1).error === error;
+      }) && found
     );
   }).catch(async (error) => assert.fail(`${String(error)}: ${JSON.stringify(await world.health(), null, 1)}`));
   for (const { value, probes } of items) {
-    const errors = new Set(probes.map(({ error }: { readonly error?: string }) => error));
-    assert.deepEqual([value, [...errors]], [value, [backends[value]?.error]]);
     // A second is the timeout; the rest is for a machine that does other things too.
     for (const { latency_ms, detail } of probes) assert.ok(latency_ms < 6_000, `${value}: ${latency_ms} ms, ${detail}`);
   }
