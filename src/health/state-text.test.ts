@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { forget, parseStateText, type Remembered, remember, stateText } from "./state-text.ts";
+import { forget, parseStateText, type Remembered, remember, stateParts, stateText } from "./state-text.ts";
 
 const TIME = fc.nat(2 ** 31).map((seconds) => seconds * 1_000);
 const STATE: fc.Arbitrary<Remembered> = fc.record({
@@ -62,4 +62,42 @@ test("there is an end to what is remembered: what came first makes way", () => {
   for (let index = 0; index <= 250_000; index++) remember(states, `probe-${index}`, SOME);
   assert.equal(states.size, 250_000);
   assert.ok(!states.has("probe-0") && states.has("probe-1") && states.has("probe-250000"));
+});
+
+test("in parts it is the same text, and so many lines a turn", async () => {
+  const states = new Map<string, Remembered>();
+  for (let number = 0; number < 5_000; number++) {
+    const times = { sinceMs: number, checkedMs: number + 1, seenMs: number + 2 };
+    const counts = { failures: 0, successes: number, latencyUs: 400 };
+    states.set(`key${number}`, { state: number % 2 === 0 ? "healthy" : "unhealthy", ...times, ...counts });
+  }
+  let turns = 0;
+  const parts = await stateParts(states, async () => {
+    turns += 1;
+  });
+  assert.equal(parts.join(""), stateText(states));
+  assert.equal(turns, 2);
+  assert.deepEqual(parseStateText((await stateParts([])).join("")), new Map());
+});
+
+test("what changes while it is made leaves a text that can be read", async () => {
+  const state = {
+    state: "healthy",
+    failures: 0,
+    successes: 1,
+    sinceMs: 1,
+    checkedMs: 2,
+    seenMs: 3,
+    latencyUs: 4,
+  } as const;
+  const states = new Map(Array.from({ length: 4_500 }, (_, number) => [`key${number}`, state] as const));
+  const parts = await stateParts(states, async () => {
+    states.delete("key4400");
+    states.set("key0", state);
+    states.delete("key1");
+    states.set("key1", state);
+  });
+  const read = parseStateText(parts.join(""));
+  assert.ok(read !== undefined);
+  assert.equal(read.size, 4_499);
 });

@@ -20,16 +20,55 @@ export type Remembered = Standing & {
 const NAME = "signpost-health-state";
 const VERSION = "1";
 const LETTER = { healthy: "h", unhealthy: "u" } as const;
+/** A few milliseconds. */
+const LINES_A_TURN = 2_000;
 const LINE = /^([!-~]{1,64}) ([hu]) (\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,9}) (\d{1,9}) (\d{1,10})$/;
 
-export function stateText(entries: Iterable<readonly [key: string, Remembered]>): string {
+type Entry = readonly [key: string, state: Remembered];
+
+function lineOf([key, state]: Entry): string {
+  const { sinceMs, checkedMs, seenMs, failures, successes, latencyUs } = state;
+  return `${key} ${LETTER[state.state]} ${sinceMs} ${checkedMs} ${seenMs} ${failures} ${successes} ${latencyUs}\n`;
+}
+
+export function stateText(entries: Iterable<Entry>): string {
   const lines: string[] = [];
-  for (const [key, { state, sinceMs, checkedMs, seenMs, failures, successes, latencyUs }] of entries) {
+  for (const entry of entries) {
     if (lines.length === REMEMBERED_MAX) break;
-    lines.push(`${key} ${LETTER[state]} ${sinceMs} ${checkedMs} ${seenMs} ${failures} ${successes} ${latencyUs}\n`);
+    lines.push(lineOf(entry));
   }
   const body = lines.join("");
   return `${NAME} ${VERSION} ${digest(body)}\n${body}`;
+}
+
+/**
+ * The same text in parts, made some lines a turn, because probes wait meanwhile. What changes during that is in it as it was
+ * or as it is; `nextTurn` resolves when others have had theirs.
+ */
+export async function stateParts(
+  entries: Iterable<Entry>,
+  nextTurn: () => Promise<void> = () => new Promise((resolve) => setImmediate(resolve)),
+): Promise<readonly string[]> {
+  const hash = createHash("sha256");
+  const parts: string[] = [];
+  let lines: string[] = [];
+  let count = 0;
+  const close = () => {
+    const part = lines.join("");
+    hash.update(part);
+    parts.push(part);
+    lines = [];
+  };
+  for (const entry of entries) {
+    if (count === REMEMBERED_MAX) break;
+    count += 1;
+    lines.push(lineOf(entry));
+    if (lines.length < LINES_A_TURN) continue;
+    close();
+    await nextTurn();
+  }
+  close();
+  return [`${NAME} ${VERSION} ${hash.digest("hex")}\n`, ...parts];
 }
 
 /** Keeps a state for a probe that ends; what was put there first makes way where there are too many. */

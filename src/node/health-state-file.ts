@@ -7,7 +7,7 @@ import { writeFile } from "node:fs/promises";
 import { errorCode, errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { readableFault } from "../base/private-path.ts";
-import { forget, parseStateText, type Remembered, stateText } from "../health/state-text.ts";
+import { forget, parseStateText, type Remembered, stateParts, stateText } from "../health/state-text.ts";
 import { HEALTH_STATE_BYTES_MAX, HEALTH_STATE_CHANGED_MS, HEALTH_STATE_REFRESH_MS } from "./limits.ts";
 import { readRegularFile } from "./regular-file.ts";
 
@@ -54,8 +54,9 @@ export function openHealthStateWriter(path: string, source: HealthStateSource, l
     return source.done() !== written.done && performance.now() - written.atMs >= HEALTH_STATE_REFRESH_MS;
   };
   const take = () => {
+    // Before the states are read, so that what changes meanwhile is written once more.
     written = { done: source.done(), changes: source.changes(), atMs: performance.now() };
-    return stateText(source.states());
+    return source.states();
   };
   const complain = (error: unknown) => {
     if (!hasFailed) log("error", `cannot write ${path}: ${errorText(error)}; states may not survive a restart`);
@@ -64,7 +65,7 @@ export function openHealthStateWriter(path: string, source: HealthStateSource, l
   const write = async () => {
     isWriting = true;
     try {
-      await writeFile(draft, take(), { mode: MODE });
+      await writeFile(draft, await stateParts(take()), { mode: MODE });
       // What was written at the end meanwhile is newer. Nothing may come in between.
       if (!isClosed) renameSync(draft, path);
       hasFailed = false;
@@ -87,7 +88,7 @@ export function openHealthStateWriter(path: string, source: HealthStateSource, l
       const last = `${path}.last`;
       try {
         rmSync(last, { force: true });
-        writeFileSync(last, take(), { mode: MODE, flag: "wx" });
+        writeFileSync(last, stateText(take()), { mode: MODE, flag: "wx" });
         renameSync(last, path);
       } catch (error) {
         complain(error);
