@@ -17,9 +17,15 @@ const FILE_TIMEOUT_MS = 600_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Whether a file starts servers and loads the machine, so that another beside it would disturb both. */
-function runsAlone(file: string): boolean {
-  return file.startsWith("tests/");
+/** These scenarios wait for probes and retries most of their time. */
+const WAITING_CONCURRENCY = 3;
+
+type Group = "units" | "waiting" | "alone";
+
+/** Whole-system tests start servers and load the machine, so that another beside them would disturb both; some only wait. */
+function groupOf(file: string): Group {
+  if (!file.startsWith("tests/")) return "units";
+  return /^tests\/scenarios\/(steer|notify)-/.test(file) ? "waiting" : "alone";
 }
 
 function testFiles(patterns: readonly string[]): string[] {
@@ -29,8 +35,9 @@ function testFiles(patterns: readonly string[]): string[] {
 
 async function* allEvents(files: readonly string[], signal: AbortSignal): AsyncGenerator<TestEvent> {
   const groups = [
-    { files: files.filter((file) => !runsAlone(file)), concurrency: CONCURRENCY },
-    { files: files.filter(runsAlone), concurrency: 1 },
+    { files: files.filter((file) => groupOf(file) === "units"), concurrency: CONCURRENCY },
+    { files: files.filter((file) => groupOf(file) === "waiting"), concurrency: WAITING_CONCURRENCY },
+    { files: files.filter((file) => groupOf(file) === "alone"), concurrency: 1 },
   ];
   for (const group of groups) {
     if (group.files.length === 0 || signal.aborted) continue;
