@@ -1,6 +1,6 @@
 /** Who the client is to a selection: the sender of the query, or whom a trusted resolver asks for (RFC 7871). */
 import type { Cidr } from "../base/ip.ts";
-import { regionOf, regionScope } from "../image/regions.ts";
+import { recallRegion, regionScope } from "../image/regions.ts";
 import { CONTROL } from "../image/shared.ts";
 import { type Query, READ } from "./query.ts";
 import type { AnswerState } from "./state.ts";
@@ -69,8 +69,8 @@ function readSubnet(query: Query): boolean {
 /** The client's region: by its address, else the node's own, 0 for none. */
 export function clientRegion(state: AnswerState): number {
   if (state.clientRegion !== REGION_UNKNOWN) return state.clientRegion;
-  const { view, client, clientAt, clientLength } = state;
-  const mapped = clientLength === 0 ? 0 : regionOf(view, client, clientAt, clientLength);
+  const { view, client, clientAt, clientLength, regions } = state;
+  const mapped = clientLength === 0 ? 0 : recallRegion(regions, view, client, clientAt, clientLength);
   if (clientLength > 0) narrowScope(state, -1);
   const region = mapped === 0 ? view.control[CONTROL.OWN_REGION]! : mapped;
   state.clientRegion = region;

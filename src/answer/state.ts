@@ -1,6 +1,7 @@
 /** What one thread needs to answer: its view of the image and its scratch, made once. */
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
+import { createRegionMemory, type RegionMemory } from "../image/regions.ts";
 import { type ImageView, readInOrder, refreshView } from "../image/view.ts";
 import { createChance } from "./chance.ts";
 import { type Chosen, createChosen } from "./chosen.ts";
@@ -62,6 +63,7 @@ export type AnswerState = {
   clientLength: number;
   /** Its region, 0 for none, once it was looked up. */
   clientRegion: number;
+  readonly regions: RegionMemory;
   /** What was selected for the answer section, and for addresses beside it. */
   readonly chosen: Chosen;
   readonly beside: Chosen;
@@ -108,6 +110,7 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     clientAt: 0,
     clientLength: 0,
     clientRegion: 0,
+    regions: createRegionMemory(),
     chosen: createChosen(),
     beside: createChosen(),
     turns: options.isFrozen === true ? new Map() : undefined,

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
-import { putRegions, type RegionPrefix, regionOf, regionScope } from "./regions.ts";
-import { createSharedImage } from "./shared.ts";
+import { createRegionMemory, putRegions, type RegionPrefix, recallRegion, regionOf, regionScope } from "./regions.ts";
+import { CONTROL, createSharedImage } from "./shared.ts";
 import { openView } from "./view.ts";
 import { collect, openImageWriter } from "./writer.ts";
 
@@ -154,4 +154,27 @@ test("without a table there is no region, and replaced tables give their memory 
   assert.equal(regionOf(writer.view, many[0]!.address, 0, 4), 0);
   auditArena(writer);
   assert.equal(writer.view.limit, 65_536, "the arena never grew");
+});
+
+test("what is remembered is what is found, whatever tables come in turn and wherever they lie", () => {
+  const writer = openImageWriter(createSharedImage(1));
+  const { view } = writer;
+  const memory = createRegionMemory();
+  const blocks = new Set<number>();
+  let rounds = 0;
+  // Ends only after a table came to lie where another has lain, which is what a memory could be misled by.
+  for (; rounds < 1_000 && (rounds < 50 || blocks.size === rounds); rounds++) {
+    const half = Uint8Array.of(rounds % 2 === 0 ? 0 : 128, 0, 0, 0);
+    putRegions(writer, [{ address: half, prefixLength: 1, region: rounds + 1 }]);
+    blocks.add(view.control[CONTROL.REGIONS]!);
+    for (const address of [Uint8Array.of(0, 0, 0, 0), Uint8Array.of(200, 1, 2, 3), Uint8Array.of(10, 0, 0, 1)]) {
+      const found = regionOf(view, address, 0, 4);
+      assert.equal(recallRegion(memory, view, address, 0, 4), found, address.join("."));
+      assert.equal(recallRegion(memory, view, address, 0, 4), found, address.join("."));
+    }
+    while (collect(writer));
+  }
+  assert.ok(blocks.size < rounds, "no table came to lie where another had lain");
+  putRegions(writer, []);
+  assert.equal(recallRegion(memory, view, Uint8Array.of(10, 0, 0, 1), 0, 4), 0);
 });

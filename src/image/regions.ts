@@ -23,10 +23,16 @@ export function setOwnRegion({ view }: ImageWriter, region: number): void {
   Atomics.store(view.control, CONTROL.OWN_REGION, region);
 }
 
-/** Block: number of IPv4 intervals, number of IPv6 intervals, then (start, region) with 1 and with 4 words of start. */
-const V4_AT = 2;
+/**
+ * Block: number of IPv4 intervals, number of IPv6 intervals, the epoch at which it was written, which no other table in the
+ * same place has, then (start, region) with 1 and with 4 words of start.
+ */
+const EPOCH_AT = 2;
+const V4_AT = 3;
 const V4_WORDS = 2;
 const V6_WORDS = 5;
+
+const NO_ADDRESS = new Uint8Array(4);
 
 type Interval = { readonly start: bigint; readonly region: number };
 
@@ -46,6 +52,7 @@ function writeTable(writer: ImageWriter, v4: readonly Interval[], v6: readonly I
   let at = block * UNIT_WORDS;
   words[at++] = v4.length;
   words[at++] = v6.length;
+  words[at++] = Atomics.load(writer.view.control, CONTROL.EPOCH);
   for (const { start, region } of v4) {
     words[at++] = Number(BigInt.asIntN(32, start));
     words[at++] = region;
@@ -95,6 +102,60 @@ function flatten(prefixes: readonly RegionPrefix[]): Interval[] {
   }
   closeUpTo(1n << 128n);
   return intervals;
+}
+
+/**
+ * What a thread remembers of one table: regions of IPv4 addresses. The same resolvers ask again and again. An
+ * address has one place, that of its hash.
+ */
+export type RegionMemory = {
+  /** The table that they were found in, and its epoch; 0 for none. */
+  block: number;
+  epoch: number;
+  /** Pairs: address, region. */
+  readonly pairs: Int32Array;
+};
+
+/** Pairs: all of them take a small part of a processor's first cache. */
+const REMEMBERED_BITS = 9;
+
+export function createRegionMemory(): RegionMemory {
+  return { block: 0, epoch: 0, pairs: new Int32Array(2 << REMEMBERED_BITS) };
+}
+
+/** As `regionOf`, from memory where the address is there. */
+export function recallRegion(
+  memory: RegionMemory,
+  view: ImageView,
+  bytes: Uint8Array,
+  at: number,
+  length: number,
+): number {
+  const base = tableAt(view);
+  if (base === 0) return 0;
+  if (length !== 4) return regionOf(view, bytes, at, length);
+  const epoch = view.words[base + EPOCH_AT]!;
+  if (memory.block !== base || memory.epoch !== epoch) forget(memory, view, base, epoch);
+  const address = addressWord(bytes, at);
+  const pair = (Math.imul(address, 0x9e3779b1) >>> (32 - REMEMBERED_BITS)) * 2;
+  const { pairs } = memory;
+  if (pairs[pair] === address) return pairs[pair + 1]!;
+  const region = regionOf(view, bytes, at, length);
+  pairs[pair] = address;
+  pairs[pair + 1] = region;
+  return region;
+}
+
+/** Address 0 is what stands in an empty place: its region has to be right. */
+function forget(memory: RegionMemory, view: ImageView, base: number, epoch: number): void {
+  memory.block = base;
+  memory.epoch = epoch;
+  const { pairs } = memory;
+  const region = regionOf(view, NO_ADDRESS, 0, 4);
+  for (let index = 0; index < pairs.length; index += 2) {
+    pairs[index] = 0;
+    pairs[index + 1] = region;
+  }
 }
 
 /** The region of the address in bytes[at, at + length), length 4 or 16; 0 where no prefix covers it. */
