@@ -137,7 +137,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
-    prefetch: () => touchAll(ahead, view),
+    prefetch: () => touchAll(ahead, view, state.health),
     leave: () => leaveImage(view, thread),
     answer,
   };

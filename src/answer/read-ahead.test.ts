@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { arbitraryName, arbitraryZones, QUESTION_TYPES, zoneText } from "../../tests/support/arbitrary-zones.ts";
+import { openSelectionLab } from "../../tests/support/selection-lab.ts";
 import { nameOf, openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
 import { TRANSPORT } from "../image/counters.ts";
 import { mixHash, ZONE_ENTRY } from "../image/layout.ts";
@@ -62,6 +63,25 @@ test("a batch larger than what is read ahead is answered whole", () => {
   assert.deepEqual(
     answerBatch(lab, PACKETS),
     PACKETS.map((packet) => answerAlone(lab, packet)),
+  );
+});
+
+test("selected answers are read ahead among others, with one value and with more than are touched", () => {
+  const lab = openSelectionLab([zone("example.test.", `${RECORDS}mail MX 10 n1\n`)]);
+  const packets: Uint8Array[] = [queryBytes("mail.example.test. MX"), PACKETS[0]!];
+  for (let count = 1; count <= 9; count++) {
+    const values = Array.from({ length: count }, (_, index) => ({
+      value: `10.0.${count}.${index}`,
+      probe: `${count}-${index}`,
+    }));
+    lab.select(`s${count}.example.test. A`, { method: "FAILOVER" }, values);
+    lab.health(`${count}-0`, "UNHEALTHY");
+    packets.push(queryBytes(`s${count}.example.test. A`));
+  }
+  packets.push(queryBytes("mail.example.test. MX"));
+  assert.deepEqual(
+    answerBatch(lab, packets),
+    packets.map((packet) => answerAlone(lab, packet)),
   );
 });
 

@@ -20,6 +20,7 @@ import {
   ZONE_ENTRY,
 } from "../image/layout.ts";
 import { hashAsterisk } from "../image/name-key.ts";
+import { HEALTH_WORDS } from "../image/shared.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
 import { createLookup, findZone, type Lookup } from "./lookup.ts";
@@ -33,6 +34,8 @@ export const READ_AHEAD_MAX = 32;
 
 /** Names that are touched for one batch: each query's own, its wildcard, and some that records point to. */
 const SLOTS_MAX = READ_AHEAD_MAX * 6;
+/** Candidates of a selection that are touched: as many as most have. */
+const CANDIDATES_MAX = 4;
 
 export type ReadAhead = {
   readonly queries: readonly Query[];
@@ -45,6 +48,9 @@ export type ReadAhead = {
   /** The mixed hashes that are sought there. */
   readonly hashes: Int32Array;
   readonly found: Int32Array;
+  /** Of the selected RRsets found: words of the first candidate, and of the last one that is touched. */
+  readonly tables: Int32Array;
+  readonly lasts: Int32Array;
   slotCount: number;
   /** Where everything that was touched goes, so that no compiler leaves the touching out. */
   touched: number;
@@ -59,6 +65,8 @@ export function createReadAhead(): ReadAhead {
     slots: new Int32Array(SLOTS_MAX),
     hashes: new Int32Array(SLOTS_MAX),
     found: new Int32Array(SLOTS_MAX),
+    tables: new Int32Array(SLOTS_MAX),
+    lasts: new Int32Array(SLOTS_MAX),
     slotCount: 0,
     touched: 0,
   };
@@ -107,22 +115,22 @@ function want(ahead: ReadAhead, view: ImageView, hash: number): void {
 }
 
 /** Touches what the answers of the batch will read: names, then the names that their records point to. */
-export function touchAll(ahead: ReadAhead, view: ImageView): void {
-  touchFrom(ahead, view, 0);
+export function touchAll(ahead: ReadAhead, view: ImageView, health: Int32Array): void {
+  touchFrom(ahead, view, health, 0);
   const { count, slotCount } = ahead;
   for (let index = 0; index < count; index++) {
     const query = ahead.queries[index]!;
     const points = query.type === RRTYPE.MX || query.type === RRTYPE.NS;
     if (points && query.zone !== 0) noteTargets(ahead, view, query.type, ahead.found[query.slot]!);
   }
-  if (ahead.slotCount > slotCount) touchFrom(ahead, view, slotCount);
+  if (ahead.slotCount > slotCount) touchFrom(ahead, view, health, slotCount);
 }
 
 /**
  * Slots, then nodes, then RRsets: in each pass no read waits for another. Only the first slot of a search is looked at, and
  * what stands there is passed over where it is another name's, or a zone's entry, which has no RRsets.
  */
-function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
+function touchFrom(ahead: ReadAhead, view: ImageView, health: Int32Array, from: number): void {
   const { slots, hashes, found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
@@ -142,20 +150,32 @@ function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
     if (at < length) typeWords |= words[at + RRSET.TYPE]!;
   }
   ahead.touched = typeWords;
-  if ((typeWords & SELECTED_FLAG) !== 0) touchTables(ahead, view, from);
+  if ((typeWords & SELECTED_FLAG) !== 0) touchTables(ahead, view, health, from);
 }
 
-/** Touches what selected RRsets are selected by, which stands behind their RRs. */
-function touchTables(ahead: ReadAhead, view: ImageView, from: number): void {
-  const { found, slotCount } = ahead;
+/** Touches what selected RRsets are selected by: the tables behind their RRs, then the health words of the first candidates. */
+function touchTables(ahead: ReadAhead, view: ImageView, health: Int32Array, from: number): void {
+  const { found, tables, lasts, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
+  let count = 0;
   let touched = 0;
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
     if (at === 0 || at >= length || (words[at + RRSET.TYPE]! & SELECTED_FLAG) === 0) continue;
-    const table = selectionAt(at / UNIT_WORDS, words[at + RRSET.SIZE]!) + SELECTION.WORDS;
-    if (table < length) touched ^= words[table + CANDIDATE.HEALTH]!;
+    const size = words[at + RRSET.SIZE]!;
+    const first = selectionAt(at / UNIT_WORDS, size) + SELECTION.WORDS;
+    const last = first + (Math.min(size & 0xffff, CANDIDATES_MAX) - 1) * CANDIDATE.WORDS;
+    if (last + CANDIDATE.WORDS > length) continue;
+    touched ^= words[first]! ^ words[last + CANDIDATE.HASH]!;
+    tables[count] = first;
+    lasts[count++] = last;
+  }
+  for (let index = 0; index < count; index++) {
+    const last = lasts[index]!;
+    for (let at = tables[index]!; at <= last; at += CANDIDATE.WORDS) {
+      touched ^= health[words[at + CANDIDATE.HEALTH]! * HEALTH_WORDS]!;
+    }
   }
   ahead.touched ^= touched;
 }
