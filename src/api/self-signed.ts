@@ -51,14 +51,14 @@ function extension(id: string, isCritical: boolean, value: Buffer): Buffer {
 }
 
 /** Tag, length, content (X.690 section 8.1). */
-function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
+export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const value = Buffer.concat(content);
   if (value.length < 0x80) return Buffer.concat([Buffer.of(tag, value.length), value]);
   const length = Buffer.from(value.length.toString(16).padStart(value.length > 0xff ? 4 : 2, "0"), "hex");
   return Buffer.concat([Buffer.of(tag, 0x80 | length.length), length, value]);
 }
 
-function sequence(...content: readonly Uint8Array[]): Buffer {
+export function sequence(...content: readonly Uint8Array[]): Buffer {
   return der(0x30, ...content);
 }
 

@@ -4,9 +4,10 @@ import test from "node:test";
 import fc from "fast-check";
 import { HEALTH, HEALTH_WORD, setHealth } from "../image/health.ts";
 import { createSharedImage, HEALTH_SLOTS, HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
+import type { GatedRRset } from "../model/gates.ts";
 import type { HealthCheckTemplate } from "../model/objects.ts";
 import type { HealthEvent } from "./book.ts";
-import { type GatedRRset, type HealthGates, openGates } from "./gates.ts";
+import { type HealthGates, openGates } from "./gates.ts";
 import type { ProbeSpec, ProbeState } from "./probe.ts";
 
 const HTTPS: HealthCheckTemplate = { protocol: "https", path: "/healthz" };

@@ -15,7 +15,7 @@ import {
   takeHealthSlot,
 } from "../image/health.ts";
 import { HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
-import type { HealthCheckTemplate, LbPolicy, RecordType } from "../model/objects.ts";
+import type { GatedRRset, Gates } from "../model/gates.ts";
 import {
   type Book,
   createBook,
@@ -35,17 +35,6 @@ import type { ProbeSpec, ProbeState, Transition } from "./probe.ts";
 import { createStateChanges, type StateChanges } from "./state-changes.ts";
 import { type ProbeTarget, probeSettings, probeTarget } from "./target.ts";
 
-/** An RRset that probes gate; what src/publish/gates.ts says of it. */
-export type GatedRRset = {
-  readonly zone: string;
-  readonly name: string;
-  readonly type: RecordType;
-  readonly id: string;
-  readonly template: HealthCheckTemplate;
-  readonly values: readonly { readonly value: string; readonly port?: number; readonly region?: string }[];
-  readonly method: LbPolicy["method"] | undefined;
-};
-
 export type GatesOptions = {
   readonly shared: SharedImage;
   /** The key of a probe from a text that says all of it, secrets included, so that no one can guess it. */
@@ -63,15 +52,9 @@ export type GatesOptions = {
   readonly log: Log;
 };
 
-export type HealthGates = {
+/** The first `settle` also gives back the slots of a predecessor that nobody has taken: until then its RRsets may answer. */
+export type HealthGates = Gates & {
   readonly book: Book;
-  readonly gate: (rrset: GatedRRset) => readonly number[];
-  readonly ungate: (zone: string, name: string, type: RecordType) => void;
-  readonly beginZone: (zone: string) => void;
-  readonly endZone: (zone: string) => void;
-  readonly ungateZone: (zone: string) => void;
-  /** The first one also gives back the slots of a predecessor that nobody has taken: until then its RRsets may answer. */
-  readonly settle: () => void;
   /** Of probes of the book; others are passed over. */
   readonly hear: (transitions: readonly Transition[]) => void;
   /** What the health thread knew of probes before it was told of them. */

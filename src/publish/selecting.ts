@@ -2,9 +2,10 @@
  * What selection asks of publishing, for one incarnation after another: each gated value its slot, each value its region, and
  * which names have to be made anew where the subnet mappings change. Records of zones and overrides come here alike.
  */
+
+import { type Gates, NO_GATES } from "../model/gates.ts";
 import { type HealthCheckTemplate, type LbPolicy, RECORD_TYPES, type RecordType } from "../model/objects.ts";
 import type { ValueFields } from "../model/record-values.ts";
-import { type Gates, NO_GATES } from "./gates.ts";
 import { asksMappings, type RegionMap } from "./region-map.ts";
 import { isSelected, type SelectionTable, selectionTable, usesRegions } from "./selection-table.ts";
 

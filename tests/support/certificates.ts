@@ -1,5 +1,6 @@
 /** Certificates for tests (RFC 5280), ECDSA on P-256: authorities, and what they sign, with any names and times. */
 import { createPrivateKey, generateKeyPairSync, randomBytes, sign } from "node:crypto";
+import { der, sequence } from "../../src/api/self-signed.ts";
 import { ipFromText } from "../../src/base/ip.ts";
 
 export type TestCertificate = { readonly cert: string; readonly key: string; readonly commonName: string };
@@ -55,18 +56,6 @@ function extensions(names: readonly string[], isAuthority: boolean): Buffer[] {
 
 function extension(idHex: string, value: Buffer): Buffer {
   return sequence(der(0x06, Buffer.from(idHex, "hex")), der(0x04, value));
-}
-
-/** Tag, length, content (X.690 section 8.1). */
-function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
-  const value = Buffer.concat(content);
-  if (value.length < 0x80) return Buffer.concat([Buffer.of(tag, value.length), value]);
-  const length = Buffer.from(value.length.toString(16).padStart(value.length > 0xff ? 4 : 2, "0"), "hex");
-  return Buffer.concat([Buffer.of(tag, 0x80 | length.length), length, value]);
-}
-
-function sequence(...content: readonly Uint8Array[]): Buffer {
-  return der(0x30, ...content);
 }
 
 function nameOf(commonName: string): Buffer {

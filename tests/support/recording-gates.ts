@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { typeToText } from "../../src/dns/type-names.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
-import type { GatedRRset, Gates } from "../../src/publish/gates.ts";
+import type { GatedRRset, Gates } from "../../src/model/gates.ts";
 import { type SelectedRRset, selectedRRsets } from "./selected-rrsets.ts";
 
 type Entry = { readonly rrset: GatedRRset; readonly slots: readonly number[] };

@@ -2,7 +2,7 @@
  * What publishing asks of health: a slot for every value that a probe gates. Whoever has the slots knows by that which
  * records are gated, and by what.
  */
-import type { HealthCheckTemplate, LbPolicy, RecordType } from "../model/objects.ts";
+import type { HealthCheckTemplate, LbPolicy, RecordType } from "./objects.ts";
 
 export type GatedRRset = {
   /** Name of the zone, empty for an override. */
