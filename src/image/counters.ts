@@ -60,6 +60,19 @@ export const COUNTER = {
   CONNECTIONS_CUT: 520,
   CONNECTIONS_REFUSED: 521,
   RECEIVE_ERRORS: 522,
+  /** Questions of the forwarding path that the cache answered; of these with an answer whose time was over. */
+  CACHE_HITS: 523,
+  CACHE_STALE: 524,
+  /** Those that had to be resolved, in the thread that took them. */
+  CACHE_MISSES: 525,
+  /** Answers that the blocklist gave. */
+  BLOCKED: 526,
+  /** Queries given SERVFAIL because the way to `resolve` was full. */
+  HANDOVER_FULL: 527,
+  /** Popular answers that `resolve` was asked to refresh. */
+  REFRESHES: 528,
+  /** Events that the query log or debug capture wanted and had no room for. */
+  EVENTS_DROPPED: 529,
   LATENCY_SUM_SECONDS: 767,
   LATENCY_BUCKETS: 768,
 } as const;

@@ -37,6 +37,12 @@ export const NODE_FLAG = {
 export const ZONE_ENTRY = 0;
 
 /**
+ * (live) Of a zone entry, in the place of CHILDREN: the number of the route that names at and below it take where no zone
+ * of ours is as long, 0 for none. An entry goes when it has neither a body nor a route.
+ */
+export const ZONE_ENTRY_ROUTE = NODE.CHILDREN;
+
+/**
  * A zone body: what one incarnation of a zone consists of besides its nodes. The overrides have one too, as if they were
  * a zone at the root, with names in full: CONTROL.OVERRIDES names it, and no zone entry does.
  */

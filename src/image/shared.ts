@@ -61,6 +61,40 @@ export const CONTROL = {
   OVERRIDES: 23,
   /** Number of this node's own region (regionNumber), 0 for none. Writer: image writer. */
   OWN_REGION: 24,
+  /** Number of the default forwarder's route, 0 while it is disabled. Writer: image writer. */
+  DEFAULT_ROUTE: 25,
+  /**
+   * Rises whenever a name may be routed elsewhere than before: zones, overrides, forwarders, stub zones, the blocklist.
+   * Writer: image writer.
+   */
+  ROUTING: 26,
+  /** Block of the blocklist, 0 for none. Writer: image writer. */
+  BLOCKLIST: 27,
+  /** Bits of FORWARDING. Writer: image writer. */
+  FORWARDING: 28,
+  /** The query log keeps one in so many queries of each thread, 0: it is off. Writer: image writer. */
+  LOG_EVERY: 29,
+  /** 1: a window of debug capture is open, which keeps every query. Writer: image writer. */
+  CAPTURE: 30,
+  /** Rises when the cache was made anew, with another size. Writer: resolve. */
+  CACHE_GENERATION: 31,
+  /** 1 while `resolve` sleeps; who hands over sets 0 and wakes it by RESOLVE_WAKE, which it waits on. */
+  RESOLVE_SLEEPS: 32,
+  RESOLVE_WAKE: 33,
+} as const;
+
+/** Bits of CONTROL.FORWARDING: what holds for the default forwarder. */
+export const FORWARDING = {
+  /** ANY is refused. */
+  REFUSE_ANY: 1,
+} as const;
+
+/** Numbers of routes that are no forwarder's or stub zone's; theirs are at least FIRST. */
+export const ROUTE = {
+  NONE: 0,
+  /** To the name servers of the zone cut of ours that the name lies below. */
+  DELEGATED: 1,
+  FIRST: 16,
 } as const;
 
 /** Each thread's epoch has a cache line of its own: word EPOCHS_AT + thread * EPOCH_STRIDE. */
@@ -76,6 +110,12 @@ export const HEALTH_SLOTS = 2 ** 20;
 /** Words of a slot: HEALTH_WORD in health.ts. */
 export const HEALTH_WORDS = 4;
 
+/** The cache reserves this much address space and takes memory as it is made larger. */
+export const CACHE_MAX_BYTES = 2 ** 32 + 2 ** 29;
+const CACHE_FIRST_BYTES = 2 ** 16;
+/** Of the ring of one thread; see handover.ts. */
+export const HANDOVER_BYTES = 2 ** 19;
+
 /** Plain buffers: it can be handed to a worker as it is. */
 export type SharedImage = {
   readonly control: SharedArrayBuffer;
@@ -83,6 +123,10 @@ export type SharedImage = {
   readonly arena: SharedArrayBuffer;
   readonly counters: SharedArrayBuffer;
   readonly health: SharedArrayBuffer;
+  /** Forwarded answers; see cache.ts. */
+  readonly cache: SharedArrayBuffer;
+  /** Queries for `resolve`; see handover.ts. */
+  readonly handover: SharedArrayBuffer;
 };
 
 /** Makes an empty image. `seed` is 32 random bits. */
@@ -94,6 +138,8 @@ export function createSharedImage(seed: number): SharedImage {
     counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
     // Pages that nobody touches cost nothing.
     health: new SharedArrayBuffer(HEALTH_SLOTS * HEALTH_WORDS * 4),
+    cache: new SharedArrayBuffer(CACHE_FIRST_BYTES, { maxByteLength: CACHE_MAX_BYTES }),
+    handover: new SharedArrayBuffer(MAX_THREADS * HANDOVER_BYTES),
   };
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;
