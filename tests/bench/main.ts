@@ -13,6 +13,7 @@ import { measureAllocation } from "./allocation.ts";
 import { measureApiNode } from "./api-node.ts";
 import { measureApiPeers } from "./api-peers.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
+import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
 import { measureLoad } from "./load.ts";
 import { measureProbes } from "./probes.ts";
 import { promiseLines } from "./promises.ts";
@@ -22,8 +23,9 @@ import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
 workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes,
-  ${SELECTED_WORKLOADS} (default: all)
-servers: signpost, nsd, knot, bind, gdnsd, powerdns (default: all)`;
+  ${SELECTED_WORKLOADS},
+  ${FORWARD_WORKLOADS.join(", ")} (default: all)
+servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
   const { staticQueries, mixedQueries } = files;
@@ -137,6 +139,12 @@ try {
   const selected = await measureSelected(directory, options);
   if (selected !== undefined) console.log(`\n${selected.report}`);
   for (const fault of selected?.faults ?? []) {
+    console.error(`WRONG ANSWERS: ${fault}`);
+    process.exitCode = 1;
+  }
+  const forwarded = await measureForward(directory, options);
+  if (forwarded !== undefined) console.log(`\n${forwarded.report}`);
+  for (const fault of forwarded?.faults ?? []) {
     console.error(`WRONG ANSWERS: ${fault}`);
     process.exitCode = 1;
   }
