@@ -2,6 +2,7 @@
  * Takes over an image whose writer has died: what is reachable is kept, everything between is free. The successor knows
  * nothing of its predecessor but what stands in shared memory, which may have been left between any two stores.
  */
+import { forEachBlocklistBlock } from "./blocklist.ts";
 import {
   NODE,
   nodeUnits,
@@ -13,6 +14,7 @@ import {
   UNIT_WORDS,
   ZONE,
   ZONE_ENTRY,
+  ZONE_ENTRY_ROUTE,
   ZONE_UNITS,
 } from "./layout.ts";
 import { retire } from "./reclaim.ts";
@@ -28,15 +30,16 @@ export function recoverImage(writer: ImageWriter): void {
   const { directory, control } = writer.view;
   const depth = directoryDepth(writer.view);
   const first = 1 << depth;
-  if (directory[first] === 0) return;
-  completeDirectory(writer);
+  const hasNames = directory[first] !== 0;
+  if (!hasNames && control[CONTROL.REGIONS] === 0 && control[CONTROL.BLOCKLIST] === 0) return;
+  if (hasNames) completeDirectory(writer);
   // The arena may have grown without a word: from now on blocks lie across what readers take for its end.
   Atomics.add(control, CONTROL.GENERATION, 1);
   const found: Found = { references: [], units: [], active: new Set() };
   for (let index = first; index < first * 2; index++) {
     const segment = directory[index]!;
     const known = writer.segments.get(segment);
-    if (known !== undefined) continue;
+    if (segment === 0 || known !== undefined) continue;
     const shared = spanOf(directory, index, first * 2);
     writer.segments.set(segment, readSegment(writer, segment, depth - Math.floor(Math.log2(shared))));
   }
@@ -47,6 +50,8 @@ export function recoverImage(writer: ImageWriter): void {
   const overrides = control[CONTROL.OVERRIDES]!;
   if (overrides !== 0) visitBody(writer, overrides, found);
   showZones(writer);
+  // The writer may have died between a change of routing and telling of it.
+  Atomics.add(control, CONTROL.ROUTING, 1);
   control[CONTROL.NAMES] = 0;
   control[CONTROL.RRSETS] = 0;
   for (const segment of writer.segments.keys()) {
@@ -55,6 +60,7 @@ export function recoverImage(writer: ImageWriter): void {
   }
   const regions = control[CONTROL.REGIONS]!;
   if (regions !== 0) keep(found, regions, regionUnits(writer.view, regions));
+  forEachBlocklistBlock(writer.view, (reference, units) => keep(found, reference, units));
   freeGaps(writer, found);
 }
 
@@ -75,13 +81,14 @@ function completeDirectory({ view }: ImageWriter): void {
   for (let index = start * 2 - 1; directory[index] === 0; index--) Atomics.store(directory, index, segment);
 }
 
-/** Takes away zone entries that name no body: their zone was to be activated, or was deleted. */
+/** Takes away zone entries that name neither a body nor a route: their zone was to be activated, or was deleted. */
 function dropEmptyEntries(writer: ImageWriter, segment: number): void {
   const { words } = writer.view;
   for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
     const at = segment * UNIT_WORDS + slot * 2 + 1;
     const node = words[at]! * UNIT_WORDS;
-    if (node <= 0 || words[node + NODE.INCARNATION] !== ZONE_ENTRY || words[node + NODE.RRSETS] !== 0) continue;
+    if (node <= 0 || words[node + NODE.INCARNATION] !== ZONE_ENTRY) continue;
+    if (words[node + NODE.RRSETS] !== 0 || words[node + ZONE_ENTRY_ROUTE] !== 0) continue;
     Atomics.store(words, at, SLOT_REMOVED);
     writer.segments.get(segment)!.live--;
   }
@@ -123,7 +130,9 @@ function visitZoneEntry(writer: ImageWriter, node: number, found: Found): void {
   const length = words[at + NODE.META]! & 0xff;
   const name = node * UNIT_BYTES + NODE.NAME_BYTE;
   for (let from = 0; from < length; from += bytes[name + from]! + 1) labels++;
-  writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + 1);
+  writer.entriesByDepth.set(labels, (writer.entriesByDepth.get(labels) ?? 0) + 1);
+  if (body === 0) return;
+  writer.zones++;
   visitBody(writer, body, found);
 }
 

@@ -1,4 +1,5 @@
 /** Accounts for every unit of an arena: each belongs to one reachable, waiting or free block, and to one only. */
+import { forEachBlocklistBlock } from "../../src/image/blocklist.ts";
 import {
   NODE,
   nodeUnits,
@@ -62,6 +63,7 @@ function reachable(writer: ImageWriter): Block[] {
   }
   const regions = view.control[CONTROL.REGIONS]!;
   if (regions !== 0) blocks.push({ reference: regions, units: regionUnits(view, regions), what: "region table" });
+  forEachBlocklistBlock(view, (reference, units) => blocks.push({ reference, units, what: "block of the blocklist" }));
   return [...blocks, ...bodyBlocks(writer, view.control[CONTROL.OVERRIDES]!, "body of the overrides")];
 }
 
