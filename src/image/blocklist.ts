@@ -2,10 +2,11 @@
  * The blocklist: names that are answered with NXDOMAIN, with all that lies below them.
  *
  * CONTROL.BLOCKLIST names its root, which names 256 shards. Which shard a name is in depends on the name alone
- * (`blocklistHash`), as it does in the store, so that a change of one shard there is a change of one block here. Root and
+ * (`blocklistShard`), as it does in the store, so that a change of one shard there is a change of one block here. Root and
  * shards never change; a new root takes the place of the one before with one store. Only the thread that holds the image
  * writer writes.
  */
+import { addLabel, finishHash, nameHash, ROOT_HASH } from "../dns/name-hash.ts";
 import { allocate, release } from "./arena.ts";
 import { mixHash, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "./name-key.ts";
@@ -47,27 +48,9 @@ const SHARD_UNITS_STEP = 64;
 /** The most bytes of names in one shard, so that their places fit into slots. */
 export const BLOCKLIST_SHARD_BYTES_MAX = 2 ** 22;
 
-const HASH_START = 0x811c9dc5 | 0;
-const HASH_MULTIPLIER = 0x01000193;
-
-/** Goes on with the hash of a suffix over the label in front of it, bytes[from, to), which is in lower case. */
-function hashLabel(hash: number, bytes: Uint8Array, from: number, to: number): number {
-  let joined = hash;
-  for (let index = to - 1; index >= from; index--) joined = Math.imul(joined ^ bytes[index]!, HASH_MULTIPLIER);
-  return joined;
-}
-
-function finishHash(hash: number): number {
-  const mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  return mixed ^ (mixed >>> 13);
-}
-
-/**
- * The hash, 32 bits unsigned, by whose upper 8 bits a name has its shard. It is the same on every node, in every version and
- * process. The name is bytes[from, to): lower-case wire form without the root's zero byte.
- */
-export function blocklistHash(bytes: Uint8Array, from: number, to: number): number {
-  return finishHash(hashLabel(HASH_START, bytes, from, to)) >>> 0;
+/** The shard of the name bytes[from, to): lower-case wire form without the root's zero byte. */
+export function blocklistShard(bytes: Uint8Array, from: number, to: number): number {
+  return nameHash(bytes, from, to) >>> 24;
 }
 
 /**
@@ -80,11 +63,11 @@ export function findBlocked(view: ImageView, key: NameKey): number {
   if (root >= view.limit) refreshView(view);
   const rootAt = root * UNIT_WORDS;
   const depths = view.words[rootAt + ROOT.DEPTHS]!;
-  let hash = HASH_START;
+  let hash = ROOT_HASH;
   for (let label = key.labels - 1; label >= 0; label--) {
     const depth = Math.min(key.labels - label, 31);
     if (depths >>> depth === 0) return -1;
-    hash = hashLabel(hash, key.lower, key.offsets[label]!, key.offsets[label + 1]!);
+    hash = addLabel(hash, key.lower, key.offsets[label]!, key.offsets[label + 1]!);
     if (((depths >>> depth) & 1) !== 0 && isListed(view, rootAt, finishHash(hash) >>> 24, key, label)) return label;
   }
   return -1;
