@@ -1,13 +1,13 @@
 /** ALIAS: a name that answers with the addresses of another, resolved when it is asked for. */
 import { EDE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
-import { CONTROL } from "../image/shared.ts";
+import { CONTROL, ROUTE } from "../image/shared.ts";
 import { chosenPlace, isSelected, putChosen } from "./chosen.ts";
 import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, limitTtl, PUT, putRRset, recordCount } from "./records.ts";
 import { select } from "./select.ts";
 import { type Spelled, spellTarget } from "./spelled.ts";
-import { type AnswerState, CHAIN_MAX, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+import { type AnswerState, CHAIN_MAX, lack, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
 import { traceFollow, traceFound, traceRoute, traceRRset, traceStopped } from "./trace-names.ts";
 
 /** Static RRsets begin with owner pointer and fixed fields; the ALIAS's target follows. */
@@ -15,9 +15,9 @@ const TARGET_AT = 12;
 
 /**
  * Answers with the addresses of `type`, A or AAAA, for `name` from the target of its ALIAS RRset, which may be a CNAME or an ALIAS again. The TTL
- * is the smallest on the way. STEP.FOLLOW: the target is ours and has no such addresses, so that the answer is NODATA.
+ * is the smallest on the way. STEP.FOLLOW: the target has no such addresses, so that the answer is NODATA.
  */
-export function answerAlias(state: AnswerState, name: Spelled, alias: number, type: number, hops: number): Step {
+export function answerAlias(state: AnswerState, name: Spelled, alias: number, type: number): Step {
   const { view, lookup } = state;
   const seed = view.control[CONTROL.HASH_SEED]!;
   let ttl = view.words[alias * UNIT_WORDS + RRSET.TTL]!;
@@ -32,14 +32,14 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     if (isOverridden(state, target)) {
       if (traced) traceRoute(state, target, "override");
     } else {
-      if (findZone(view, lookup, target.key, 0) === 0) return fail(state, target, hops);
+      if (findZone(view, lookup, target.key, 0) === 0) return resolveTarget(state, target, type, lookup.route);
       noteZone(state, lookup.zone);
       lookUpName(view, lookup, target.key);
       if (traced) {
         traceRoute(state, target, "own");
         traceFound(state, target);
       }
-      if (lookup.found === FOUND.CUT) return fail(state, target, hops);
+      if (lookup.found === FOUND.CUT) return resolveTarget(state, target, type, ROUTE.DELEGATED);
       if (lookup.found === FOUND.NOTHING) return STEP.FOLLOW;
     }
     const addresses = findAddresses(state, type);
@@ -53,8 +53,11 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
     base = target;
     target = target === state.target ? state.spare : state.target;
   }
-  if (state.trace !== undefined) traceStopped(state, "length");
-  return fail(state, target, hops);
+  if (state.trace !== undefined) {
+    traceStopped(state, "length");
+    traceRoute(state, target, "none");
+  }
+  return fail(state);
 }
 
 /** Where the RR stands whose target is followed: the first of several, unless one is selected. */
@@ -103,11 +106,25 @@ function findAddresses(state: AnswerState, wanted: number): number {
   return other;
 }
 
-/** The target is not ours and nobody else resolves it, or it leads in a circle. */
-function fail(state: AnswerState, target: Spelled, hops: number): Step {
-  const { query } = state;
-  if (state.forward?.(query, target.key, hops) === true) return STEP.TAKEN;
+/**
+ * The target is not ours. What an ALIAS stands for is our own answer: whether the client wants recursion does not matter.
+ * Recursion has to be offered for names that are delegated.
+ */
+function resolveTarget(state: AnswerState, target: Spelled, type: number, matched: number): Step {
+  const { defaultRoute } = state;
+  const route = matched === 0 || (matched === ROUTE.DELEGATED && defaultRoute === 0) ? defaultRoute : matched;
+  if (state.forwards && route !== 0) {
+    const step = lack(state, target.key, type, route);
+    if (step === STEP.ANSWERED) state.query.authoritative = false;
+    return step;
+  }
   if (state.trace !== undefined) traceRoute(state, target, "none");
+  return fail(state);
+}
+
+/** Nobody resolves the target, or it leads in a circle. */
+function fail(state: AnswerState): Step {
+  const { query } = state;
   query.rcode = RCODE.SERVFAIL;
   query.extendedError = EDE.NO_REACHABLE_AUTHORITY;
   query.authoritative = false;

@@ -9,14 +9,24 @@ import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
 import { answerChaos } from "./chaos.ts";
 import { noteClient, takeSubnet } from "./client.ts";
-import { answerCookie, createCookieMaker } from "./cookie.ts";
+import { answerCookie, type CookieMaker, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { answerQuestion } from "./pipeline.ts";
 import { type Query, READ, readQuery } from "./query.ts";
 import { createReadAhead, readNext, startReadAhead, takeRead, touchAll } from "./read-ahead.ts";
-import { type AnswerState, type AnswerStateOptions, createAnswerState, zonesUnchanged } from "./state.ts";
+import {
+  type AnswerState,
+  type AnswerStateOptions,
+  createAnswerState,
+  type Need,
+  restoreQuery,
+  zonesUnchanged,
+} from "./state.ts";
 
-/** `forward` takes over names that our zones do not hold; the others are for whoever explains answers. */
+/** What `answer` returns where the cache lacks something of the answer. */
+export const TAKEN = -1;
+
+/** `forwards` and `isResolver` are for threads that answer clients; what state.ts adds is for whoever explains answers. */
 export type AnswererOptions = AnswerStateOptions & {
   /** Index of the thread, below MAX_THREADS: nobody else may use it. */
   readonly thread: number;
@@ -28,6 +38,8 @@ export type AnswererOptions = AnswerStateOptions & {
   readonly tcpIdleSeconds: number;
   /** Networks of resolvers whose EDNS Client Subnet (RFC 7871) is believed; from elsewhere the option is ignored. */
   readonly clientSubnetSources?: readonly Cidr[];
+  /** Hits and misses of the cache are not counted: who took the queries has done so. */
+  readonly isResolver?: boolean;
 };
 
 export type Answerer = {
@@ -44,6 +56,7 @@ export type Answerer = {
   /**
    * Answers the query in bytes[offset, offset + length) over itself and returns the answer's length, or 0 for silence.
    * `room` bytes from `offset` on may be written; the client's address is the 4 or 16 bytes at `addressOffset`.
+   * TAKEN: the cache lacks what `need` tells, and the query's bytes are as they were received.
    */
   readonly answer: (
     bytes: Uint8Array,
@@ -55,12 +68,42 @@ export type Answerer = {
     addressLength: number,
     transport: Transport,
   ) => number;
+  /** As `answer`, but nobody is waited for: what is lacking is SERVFAIL with this extended error, behind the CNAMEs there are. */
+  readonly answerNow: (
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    room: number,
+    address: Uint8Array,
+    addressOffset: number,
+    addressLength: number,
+    transport: Transport,
+    extendedError: number,
+  ) => number;
+  /** Valid until the next query is read or answered. */
+  readonly need: Need;
+  /** Entries that the cache's writer has put at or behind this position of its count although expired; -1: none do. */
+  readonly acceptFrom: (position: number) => void;
+  /** After `answer`: word of a popular cache entry near its end that is to be fetched anew, 0 for none. */
+  readonly refresh: number;
 };
 
 const NODE_ID_MAX = 63;
 const SMALLEST_UDP_SIZE = 512;
+/** Flags of the query's header that the answer repeats: opcode and RD. */
+const REPEATED_FLAGS = 0x7900;
 /** How often an answer is made again because its zone changed under it. */
 const REPEATS_MAX = 2;
+
+/** What an answerer has besides the queries that it reads. */
+type Tools = {
+  readonly state: AnswerState;
+  readonly counters: Float64Array;
+  readonly cookies: CookieMaker;
+  readonly edns: EdnsOptions;
+  readonly subnetSources: readonly Cidr[];
+  readonly isResolver: boolean;
+};
 
 export function createAnswerer(shared: SharedImage, options: AnswererOptions): Answerer {
   const { thread } = options;
@@ -68,14 +111,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
   const state = createAnswerState(view, options);
   const alone = state.query;
   const ahead = createReadAhead();
-  const counters = threadCounters(shared, thread);
-  const cookies = createCookieMaker();
-  const edns: EdnsOptions = {
-    nodeId: new TextEncoder().encode(options.nodeId ?? "").subarray(0, NODE_ID_MAX),
-    maxUdpSize: options.maxUdpSize,
-    tcpIdleSeconds: options.tcpIdleSeconds,
-  };
-  const subnetSources = options.clientSubnetSources ?? [];
+  const tools = createTools(shared, options, state);
   const seed = view.control[CONTROL.HASH_SEED]!;
 
   function answer(
@@ -95,38 +131,29 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     }
     state.query = query;
     query.transport = transport;
-    if (query.read === READ.SILENCE) {
-      counters[COUNTER.SILENT]! += 1;
-      return 0;
+    return answerRead(tools, room, address, addressOffset, addressLength);
+  }
+
+  function answerNow(
+    bytes: Uint8Array,
+    offset: number,
+    length: number,
+    room: number,
+    address: Uint8Array,
+    addressOffset: number,
+    addressLength: number,
+    transport: Transport,
+    extendedError: number,
+  ): number {
+    readQuery(alone, bytes, offset, offset + length, seed);
+    state.query = alone;
+    alone.transport = transport;
+    state.lackError = extendedError;
+    try {
+      return answerRead(tools, room, address, addressOffset, addressLength);
+    } finally {
+      state.lackError = -1;
     }
-    noteClient(state, address, addressOffset, addressLength);
-    if (query.subnetAt !== 0) takeSubnet(state, subnetSources);
-    let taken = false;
-    if (query.read === READ.QUERY) {
-      query.limit = offset + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);
-      if (query.cookieLength > 0) {
-        answerCookie(
-          cookies,
-          view.control,
-          CONTROL.COOKIE_SECRET,
-          CONTROL.COOKIE_SECRET_BEFORE,
-          query.cookie,
-          query.cookieLength,
-          address,
-          addressOffset,
-          addressLength,
-          state.nowSeconds,
-        );
-      }
-      taken = answerQuery(state, edns, counters);
-    } else refuseUnread(query, query.read === READ.MALFORMED ? RCODE.FORMERR : RCODE.NOTIMP);
-    if (taken) return 0;
-    if (state.trace !== undefined) traceResult(state);
-    putOpt(query, edns);
-    putHeader(query);
-    if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
-    counters[queryPlace(transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
-    return query.at - offset;
   }
 
   return {
@@ -135,12 +162,93 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       startReadAhead(ahead);
       state.turns?.clear();
       state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
+      state.defaultRoute = state.forwards ? view.control[CONTROL.DEFAULT_ROUTE]! : 0;
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
     prefetch: () => touchAll(ahead, view, state.health),
     leave: () => leaveImage(view, thread),
     answer,
+    answerNow,
+    need: state.need,
+    acceptFrom(position) {
+      state.acceptedFrom = position;
+    },
+    get refresh() {
+      return state.refresh;
+    },
   };
+}
+
+function createTools(shared: SharedImage, options: AnswererOptions, state: AnswerState): Tools {
+  return {
+    state,
+    counters: threadCounters(shared, options.thread),
+    cookies: createCookieMaker(),
+    edns: {
+      nodeId: new TextEncoder().encode(options.nodeId ?? "").subarray(0, NODE_ID_MAX),
+      maxUdpSize: options.maxUdpSize,
+      tcpIdleSeconds: options.tcpIdleSeconds,
+    },
+    subnetSources: options.clientSubnetSources ?? [],
+    isResolver: options.isResolver ?? false,
+  };
+}
+
+/** Answers `state.query`, which was read. */
+function answerRead(
+  tools: Tools,
+  room: number,
+  address: Uint8Array,
+  addressOffset: number,
+  addressLength: number,
+): number {
+  const { state, counters, edns } = tools;
+  const { query } = state;
+  state.headerFlags = 0;
+  state.keptBytes = 0;
+  state.refresh = 0;
+  if (query.read === READ.SILENCE) {
+    counters[COUNTER.SILENT]! += 1;
+    return 0;
+  }
+  noteClient(state, address, addressOffset, addressLength);
+  if (query.subnetAt !== 0) takeSubnet(state, tools.subnetSources);
+  if (query.read === READ.QUERY) {
+    query.limit = query.start + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);
+    if (query.cookieLength > 0) makeCookie(tools, address, addressOffset, addressLength);
+    if (answerQuery(state, edns, counters)) {
+      restoreQuery(state);
+      if (!tools.isResolver) counters[COUNTER.CACHE_MISSES]! += 1;
+      return TAKEN;
+    }
+  } else refuseUnread(query, query.read === READ.MALFORMED ? RCODE.FORMERR : RCODE.NOTIMP);
+  if (state.trace !== undefined) traceResult(state);
+  putOpt(query, edns);
+  putHeader(query, state.headerFlags);
+  if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
+  counters[queryPlace(query.transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
+  return query.at - query.start;
+}
+
+function makeCookie(
+  { state, cookies }: Tools,
+  address: Uint8Array,
+  addressOffset: number,
+  addressLength: number,
+): void {
+  const { query, view, nowSeconds } = state;
+  answerCookie(
+    cookies,
+    view.control,
+    CONTROL.COOKIE_SECRET,
+    CONTROL.COOKIE_SECRET_BEFORE,
+    query.cookie,
+    query.cookieLength,
+    address,
+    addressOffset,
+    addressLength,
+    nowSeconds,
+  );
 }
 
 function traceResult({ query, trace }: AnswerState): void {
@@ -155,7 +263,7 @@ function sizeLimit(query: Query, maxUdpSize: number): number {
   return Math.min(Math.max(query.udpSize, SMALLEST_UDP_SIZE), maxUdpSize);
 }
 
-/** Answers a message that is a query in form. Returns true where the forward hook has taken it over. */
+/** Answers a message that is a query in form. Returns true where the cache lacks something of the answer. */
 function answerQuery(state: AnswerState, edns: EdnsOptions, counters: Float64Array): boolean {
   const { query } = state;
   query.at = query.questionEnd;
@@ -230,9 +338,9 @@ function refuseUnread(query: Query, rcode: number): void {
   query.rcode = rcode;
 }
 
-function putHeader(query: Query): void {
+function putHeader(query: Query, routedFlags: number): void {
   const { data, start } = query;
-  let flags = FLAG.QR | (query.flags & 0x7900) | (query.rcode & 15);
+  let flags = FLAG.QR | (query.flags & REPEATED_FLAGS) | routedFlags | (query.rcode & 15);
   if (query.authoritative) flags |= FLAG.AA;
   if (query.truncated) flags |= FLAG.TC;
   data.setUint16(start + 2, flags);

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openLab, queryBytes, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
+import { negative, openLab, type ZoneLab, zone } from "../../tests/support/zone-lab.ts";
+import { CLASS, EDE, FLAG } from "../dns/codes.ts";
+import { FORWARDING, ROUTE } from "../image/shared.ts";
+import { setDefaultRoute } from "../image/writer.ts";
 
 const RECORDS = `
 www A 192.0.2.1
@@ -15,50 +18,43 @@ below-cut ALIAS x.cut
 mx MX 10 mail.outside.net.
 loop CNAME loop
 `;
+const DEFAULT = 99;
+const RD = { flags: FLAG.RD };
 
-/** A server that forwards, or leaves alone, and what it was asked to forward: name and CNAMEs before it. */
-function forwardingLab(takes: boolean): { lab: ZoneLab; asked: (readonly [string, number])[] } {
-  const asked: (readonly [string, number])[] = [];
-  const lab = openLab([zone("example.test.", RECORDS)], {
-    forward: (_query, name, chain) => {
-      asked.push([
-        Buffer.from(name.lower.subarray(1, name.length))
-          .toString("latin1")
-          .replaceAll(/[\0-\x3f]/g, "."),
-        chain,
-      ]);
-      return takes;
-    },
-  });
-  return { lab, asked };
+function forwardingLab(): ZoneLab {
+  const lab = openLab([zone("example.test.", RECORDS)], { answerer: { forwards: true } });
+  lab.route(".", DEFAULT);
+  return lab;
 }
 
-const FORWARDED = [
-  ["a question in none of our zones", "www.outside.net. A", "www.outside.net", 0],
-  ["a CNAME's target", "out.example.test. A", "www.outside.net", 1],
-  ["the target of a chain", "out2.example.test. A", "www.outside.net", 2],
-  ["a name below a cut", "x.cut.example.test. A", "x.cut.example.test", 0],
-  ["the cut itself", "cut.example.test. NS", "cut.example.test", 0],
-  ["a CNAME's target below a cut", "wild.example.test. A", "x.cut.example.test", 1],
-  ["an ALIAS's target", "alias.example.test. A", "www.outside.net", 0],
-  ["an ALIAS's target behind a CNAME of it", "alias-cname.example.test. AAAA", "www.outside.net", 0],
-  ["an ALIAS's target at the end of a CNAME", "to-alias.example.test. A", "www.outside.net", 1],
-  ["an ALIAS's target below a cut", "below-cut.example.test. A", "x.cut.example.test", 0],
+const LACKING = [
+  ["a question in none of our zones", "www.outside.net. A", `${DEFAULT} www.outside.net. A 0`],
+  ["a CNAME's target", "out.example.test. TXT", `${DEFAULT} www.outside.net. TXT 0`],
+  ["the target of a chain", "out2.example.test. A", `${DEFAULT} www.outside.net. A 0`],
+  ["a name below a cut", "x.cut.example.test. A", `${ROUTE.DELEGATED} x.cut.example.test. A 0`],
+  ["the cut itself", "cut.example.test. NS", `${ROUTE.DELEGATED} cut.example.test. NS 0`],
+  ["a CNAME's target below a cut", "wild.example.test. A", `${ROUTE.DELEGATED} x.cut.example.test. A 0`],
+  ["an ALIAS's target", "alias.example.test. A", `${DEFAULT} www.outside.net. A 0`],
+  ["an ALIAS's target for ANY", "alias.example.test. ANY", `${DEFAULT} www.outside.net. A 0`],
+  ["an ALIAS's target behind a CNAME of it", "alias-cname.example.test. AAAA", `${DEFAULT} www.outside.net. AAAA 0`],
+  ["an ALIAS's target at the end of a CNAME", "to-alias.example.test. A", `${DEFAULT} www.outside.net. A 0`],
+  ["an ALIAS's target below a cut", "below-cut.example.test. A", `${ROUTE.DELEGATED} x.cut.example.test. A 0`],
 ] as const;
 
-for (const [why, question, name, chain] of FORWARDED) {
-  test(`the hook takes ${why}: ${question}`, () => {
-    const { lab, asked } = forwardingLab(true);
-    assert.equal(lab.send(queryBytes(question)), undefined);
-    assert.deepEqual(asked, [[name, chain]]);
-  });
-
-  test(`the hook may leave ${why}: ${question}`, () => {
-    const { lab, asked } = forwardingLab(false);
-    assert.deepEqual(lab.ask(question), openLab([zone("example.test.", RECORDS)]).ask(question));
-    assert.deepEqual(asked, [[name, chain]]);
-  });
+for (const [why, question, need] of LACKING) {
+  test(`${why} is lacking: ${question}`, () => assert.equal(forwardingLab().lack(question, RD), need));
 }
+
+test("who does not forward refuses what is not ours, whatever routes there are", () => {
+  const lab = openLab([zone("example.test.", RECORDS)]);
+  const before = LACKING.map(([, question]) => lab.ask(question, RD));
+  lab.route(".", DEFAULT);
+  lab.route("outside.net.", 50);
+  assert.deepEqual(
+    LACKING.map(([, question]) => lab.ask(question, RD)),
+    before,
+  );
+});
 
 for (const question of [
   "www.example.test. A",
@@ -70,17 +66,110 @@ for (const question of [
   "out.example.test. CNAME",
   "alias.example.test. TXT",
 ]) {
-  test(`the hook is not asked about what is ours: ${question}`, () => {
-    const { lab, asked } = forwardingLab(true);
-    assert.notEqual(lab.send(queryBytes(question)), undefined);
-    assert.deepEqual(asked, []);
+  test(`nothing is lacking of what is ours, and recursion is offered: ${question}`, () => {
+    const [status, ...records] = openLab([zone("example.test.", RECORDS)]).ask(question, RD);
+    assert.deepEqual(forwardingLab().ask(question, RD), [status!.replace(/ rd/, " rd ra"), ...records]);
   });
 }
 
-test("nor about what is refused before its name is looked at", () => {
-  const { lab, asked } = forwardingLab(true);
-  for (const question of ["x.outside.net. AXFR", "x.outside.net. TKEY", "x.outside.net. OPT"]) lab.ask(question);
-  lab.ask("x.outside.net. A", { class: 3 });
-  lab.ask("x.outside.net. A", { edns: { version: 1 } });
-  assert.deepEqual(asked, []);
+test("nor of what is refused before its name is looked at", () => {
+  const lab = forwardingLab();
+  for (const question of ["x.outside.net. AXFR", "x.outside.net. TKEY", "x.outside.net. OPT"]) lab.ask(question, RD);
+  lab.ask("x.outside.net. A", { class: 3, ...RD });
+  lab.ask("x.outside.net. A", { class: CLASS.ANY, ...RD });
+  lab.ask("x.outside.net. A", { edns: { version: 1 }, ...RD });
+});
+
+test("the longest match over zones and routes decides, a zone of ours at equal length", () => {
+  const lab = openLab([zone("example.test.", RECORDS), zone("deep.corp.test.", "a A 192.0.2.9\n")], {
+    answerer: { forwards: true },
+  });
+  lab.route("corp.test.", 50);
+  lab.route("sub.example.test.", 51);
+  lab.route("example.test.", 52);
+  assert.equal(lab.lack("corp.test. A", RD), "50 corp.test. A 0");
+  assert.equal(lab.lack("x.y.corp.test. A", RD), "50 x.y.corp.test. A 0");
+  assert.equal(lab.ask("a.deep.corp.test. A", RD)[1], "answer a.deep.corp.test. 300 IN A 192.0.2.9");
+  assert.deepEqual(lab.ask("x.deep.corp.test. A", RD), ["NXDOMAIN aa rd", negative("deep.corp.test.")]);
+  assert.equal(lab.lack("x.sub.example.test. A", RD), "51 x.sub.example.test. A 0");
+  assert.equal(lab.ask("www.example.test. A", RD)[1], "answer www.example.test. 300 IN A 192.0.2.1");
+  assert.deepEqual(lab.ask("test. A", RD), ["REFUSED rd ede=20"]);
+  assert.deepEqual(lab.ask("elsewhere. A", RD), ["REFUSED rd ede=20"]);
+  lab.route("corp.test.", 53);
+  assert.equal(lab.lack("corp.test. A", RD), "53 corp.test. A 0");
+  lab.route("corp.test.", 0);
+  assert.deepEqual(lab.ask("corp.test. A", RD), ["REFUSED rd ede=20"]);
+  assert.equal(lab.ask("a.deep.corp.test. A", RD).length, 2);
+});
+
+test("recursion is offered where a route is, and for our own names where there is a default forwarder", () => {
+  const lab = openLab([zone("example.test.", RECORDS)], { answerer: { forwards: true } });
+  lab.route("corp.test.", 50);
+  assert.equal(lab.ask("www.example.test. A", RD)[0], "NOERROR aa rd");
+  assert.deepEqual(lab.ask("corp.test. A"), ["REFUSED ra ede=20"]);
+  lab.route(".", DEFAULT);
+  assert.equal(lab.ask("www.example.test. A")[0], "NOERROR aa ra");
+});
+
+test("without RD a cut of ours is a referral, a chain ends, what is not ours is refused; an ALIAS is ours", () => {
+  const lab = forwardingLab();
+  assert.deepEqual(lab.ask("x.cut.example.test. A"), [
+    "NOERROR ra",
+    "authority cut.example.test. 300 IN NS ns.elsewhere.net.",
+  ]);
+  assert.deepEqual(lab.ask("out.example.test. A"), [
+    "NOERROR aa ra",
+    "answer out.example.test. 300 IN CNAME www.outside.net.",
+  ]);
+  assert.deepEqual(lab.ask("www.outside.net. A"), ["REFUSED ra ede=20"]);
+  assert.equal(lab.lack("alias.example.test. A"), `${DEFAULT} www.outside.net. A 0`);
+});
+
+test("a delegated name is not resolved where recursion is not offered for it", () => {
+  const lab = openLab([zone("example.test.", RECORDS)], { answerer: { forwards: true } });
+  lab.route("corp.test.", 50);
+  assert.equal(lab.ask("x.cut.example.test. A", RD)[0], "NOERROR rd");
+  assert.equal(lab.ask("below-cut.example.test. A", RD)[0], "SERVFAIL rd ede=22");
+});
+
+test("ANY is refused by the default forwarder where it is told to, and by no other route", () => {
+  const lab = forwardingLab();
+  lab.route("corp.test.", 50);
+  assert.equal(lab.lack("outside.net. ANY", RD), `${DEFAULT} outside.net. ANY 0`);
+  setDefaultRoute(lab.writer, DEFAULT, FORWARDING.REFUSE_ANY);
+  assert.deepEqual(lab.ask("outside.net. ANY", RD), ["REFUSED rd ra ede=18"]);
+  assert.equal(lab.lack("outside.net. A", RD), `${DEFAULT} outside.net. A 0`);
+  assert.equal(lab.lack("corp.test. ANY", RD), "50 corp.test. ANY 0");
+});
+
+test("DO and CD make it another question", () => {
+  const lab = forwardingLab();
+  assert.equal(lab.lack("a.test. A", { ...RD, edns: { wantsDnssec: true } }), `${DEFAULT} a.test. A 1`);
+  assert.equal(lab.lack("a.test. A", { flags: FLAG.RD | FLAG.CD }), `${DEFAULT} a.test. A 2`);
+});
+
+test("the query's bytes are as they were, also behind CNAMEs that were written over them", () => {
+  const lab = forwardingLab();
+  const options = [
+    { code: 10, data: Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8) },
+    { code: 12, data: new Uint8Array(300) },
+  ];
+  // The lab compares them.
+  assert.equal(lab.lack("out2.example.test. A", { ...RD, edns: { options } }), `${DEFAULT} www.outside.net. A 0`);
+  assert.equal(lab.lack("out2.example.test. A", { ...RD, edns: false }), `${DEFAULT} www.outside.net. A 0`);
+});
+
+test("where nobody is to be waited for, what is lacking is SERVFAIL behind the CNAMEs that are there", () => {
+  const lab = forwardingLab();
+  const now = (question: string) => lab.askNow(question, EDE.OTHER, RD);
+  assert.deepEqual(now("www.outside.net. A"), ["SERVFAIL rd ra ede=0"]);
+  assert.deepEqual(now("out2.example.test. A"), [
+    "SERVFAIL aa rd ra ede=0",
+    "answer out2.example.test. 300 IN CNAME out.example.test.",
+    "answer out.example.test. 300 IN CNAME www.outside.net.",
+  ]);
+  assert.deepEqual(now("alias.example.test. A"), ["SERVFAIL rd ra ede=0"]);
+  assert.equal(now("www.example.test. A")[1], "answer www.example.test. 300 IN A 192.0.2.1");
+  // It is that once only.
+  assert.equal(lab.lack("www.outside.net. A", RD), `${DEFAULT} www.outside.net. A 0`);
 });

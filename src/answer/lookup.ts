@@ -1,5 +1,5 @@
 /** Finds what the image holds for a name: its zone, then the node, zone cut or wildcard (RFC 1034 section 4.3.2, RFC 4592). */
-import { NODE, NODE_FLAG, UNIT_WORDS, ZONE, ZONE_ENTRY } from "../image/layout.ts";
+import { NODE, NODE_FLAG, UNIT_WORDS, ZONE, ZONE_ENTRY, ZONE_ENTRY_ROUTE } from "../image/layout.ts";
 import { hashAsterisk, type NameKey } from "../image/name-key.ts";
 import { CONTROL } from "../image/shared.ts";
 import { findNode, type ImageView, refreshView } from "../image/view.ts";
@@ -20,18 +20,21 @@ export type Lookup = {
   /** Body of the zone that the name belongs to, 0 for none; its name begins at label `apexLabel`. */
   zone: number;
   apexLabel: number;
+  /** Number of the route that the name takes where no zone of ours is as long, 0 for none. */
+  route: number;
   found: (typeof FOUND)[keyof typeof FOUND];
   node: number;
   cutLabel: number;
 };
 
 export function createLookup(): Lookup {
-  return { zone: 0, apexLabel: 0, found: FOUND.NOTHING, node: 0, cutLabel: 0 };
+  return { zone: 0, apexLabel: 0, route: 0, found: FOUND.NOTHING, node: 0, cutLabel: 0 };
 }
 
 /**
- * Finds the active zone with the longest name that the key ends with, from label `fromLabel` on. Returns its body, 0 for
- * none. Only label counts that some zone has are tried.
+ * Finds the longest match over active zones and routes that the key ends with, from label `fromLabel` on; at equal length
+ * it is the zone. Returns the zone's body, 0 where it is a route, which `lookup.route` has then, or nothing. Only label
+ * counts that some zone or route has are tried.
  */
 export function findZone(view: ImageView, lookup: Lookup, key: NameKey, fromLabel: number): number {
   const depths = view.control[CONTROL.ZONE_DEPTHS]!;
@@ -41,13 +44,21 @@ export function findZone(view: ImageView, lookup: Lookup, key: NameKey, fromLabe
     const entry = findNode(view, ZONE_ENTRY, key.hashes[label]!, key, key.offsets[label]!, key.length);
     if (entry === 0) continue;
     const body = view.words[entry * UNIT_WORDS + NODE.RRSETS]!;
-    if (body === 0) continue;
-    if (body >= view.limit) refreshView(view);
-    lookup.zone = body;
+    if (body !== 0) {
+      if (body >= view.limit) refreshView(view);
+      lookup.zone = body;
+      lookup.apexLabel = label;
+      return body;
+    }
+    const route = view.words[entry * UNIT_WORDS + ZONE_ENTRY_ROUTE]!;
+    if (route === 0) continue;
+    lookup.zone = 0;
     lookup.apexLabel = label;
-    return body;
+    lookup.route = route;
+    return 0;
   }
   lookup.zone = 0;
+  lookup.route = 0;
   return 0;
 }
 

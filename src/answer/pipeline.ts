@@ -2,29 +2,41 @@
  * The life of a question, top to bottom: an override answers for its name; else route the name to a zone, look it up there,
  * answer; a CNAME's target begins again with routing.
  */
-import { CLASS, EDE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { CLASS, FLAG, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, SELECTED_FLAG, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
-import { CONTROL } from "../image/shared.ts";
+import { CONTROL, ROUTE } from "../image/shared.ts";
 import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putChosenAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
 import { chooseOnly, chosenPlace, isSelected, putChosen } from "./chosen.ts";
+import { answerElsewhere, answerForwarded, followsCuts } from "./forwarded.ts";
 import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "./records.ts";
 import { select } from "./select.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
-import { type AnswerState, CHAIN_MAX, noteOverrides, noteZone, reach, STEP, type Step, truncate } from "./state.ts";
+import {
+  type AnswerState,
+  CHAIN_MAX,
+  keepQuery,
+  noteOverrides,
+  noteZone,
+  reach,
+  STEP,
+  type Step,
+  truncate,
+} from "./state.ts";
 import { traceFollow, traceFound, traceName, traceRoute, traceRRset, traceStopped } from "./trace-names.ts";
 
 const QUESTION_NAME_AT = 12;
 const CNAME_TARGET_AT = 12;
 
-/** Answers the question from our zones. Returns true where the forward hook has taken the query over. */
+/** Answers the question. Returns true where the cache lacks something, which `need` tells then. */
 export function answerQuestion(state: AnswerState): boolean {
   const { question } = state.query;
   spelledAt(question, QUESTION_NAME_AT);
   state.zoneCount = 0;
   state.addedCount = 0;
+  state.headerFlags = state.defaultRoute === 0 ? 0 : FLAG.RA;
   state.overrides = state.view.control[CONTROL.OVERRIDES]!;
   if (state.overrides !== 0) noteOverrides(state);
   let name = question;
@@ -48,15 +60,7 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   if (hops === 0 && query.zone !== 0) {
     lookup.zone = query.zone;
     lookup.apexLabel = query.apexLabel;
-  } else if (!routeToZone(state, name)) {
-    if (traced) traceRoute(state, name, "none");
-    if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
-    if (hops === 0) {
-      query.rcode = RCODE.REFUSED;
-      query.extendedError = EDE.NOT_AUTHORITATIVE;
-    }
-    return STEP.ANSWERED;
-  }
+  } else if (!routeToZone(state, name)) return answerElsewhere(state, name, next, hops);
   noteZone(state, lookup.zone);
   lookUpName(view, lookup, name.key);
   if (traced) {
@@ -64,8 +68,7 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
     traceFound(state, name);
   }
   if (lookup.found === FOUND.CUT && !(lookup.cutLabel === 0 && query.type === RRTYPE.DS)) {
-    if (state.forward?.(query, name.key, hops) === true) return STEP.TAKEN;
-    return putReferral(state, name);
+    return followsCuts(state) ? answerForwarded(state, name, next, hops, ROUTE.DELEGATED) : putReferral(state, name);
   }
   // AA speaks of the first owner (RFC 1034 section 6.2.7); no answer is authoritative for class ANY (RFC 1034 section 6.2.2).
   if (hops === 0) query.authoritative = query.class === CLASS.IN;
@@ -128,7 +131,7 @@ function answerNode(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   const addressType = type === RRTYPE.ANY ? RRTYPE.A : type;
   if (alias !== 0 && (addressType === RRTYPE.A || addressType === RRTYPE.AAAA)) {
     const { zone, apexLabel } = lookup;
-    const step = answerAlias(state, name, alias, addressType, hops);
+    const step = answerAlias(state, name, alias, addressType);
     if (step !== STEP.FOLLOW) return step;
     // The target has no such addresses: the zone of the ALIAS says so.
     lookup.zone = zone;
@@ -180,6 +183,7 @@ function followCname(state: AnswerState, name: Spelled, next: Spelled, rrset: nu
   if (hops === CHAIN_MAX) return stopChain(state, "length");
   chain[hops * 2] = rrset;
   chain[hops * 2 + 1] = hash;
+  keepQuery(state);
   const at = query.at - query.start;
   const exact = hops === 0 && lookup.found === FOUND.NODE;
   let offset = 0;

@@ -1,4 +1,6 @@
 /** What one thread needs to answer: its view of the image and its scratch, made once. */
+import { FLAG, RCODE } from "../dns/codes.ts";
+import { QUESTION_FLAG } from "../image/cache.ts";
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { createRegionMemory, type RegionMemory } from "../image/regions.ts";
@@ -17,15 +19,13 @@ export const ADDITIONAL_MAX = 64;
 /** Zones that one answer reads: each hop of both chains, the targets of the additional section, and the overrides. */
 const ZONES_MAX = CHAIN_MAX * 2 + ADDITIONAL_MAX + 3;
 
+const MESSAGE_BYTES_MAX = 65_535;
 const NO_ADDRESS = new Uint8Array(0);
 
-/**
- * Takes over a query at a name that our zones do not hold: the question, a CNAME's or an ALIAS's target, or a name below a
- * cut. It returns true where it answers the client itself. `chain` counts the CNAMEs that the answer holds already.
- */
-export type ForwardHook = (query: Query, name: NameKey, chain: number) => boolean;
+/** What the cache has to have before the query can be answered. `flags` are bits of QUESTION_FLAG. */
+export type Need = { readonly route: number; readonly key: NameKey; readonly type: number; readonly flags: number };
 
-/** What a name came to: the answer is complete, the name is a CNAME and its target is next, or someone else answers. */
+/** What a name came to: the answer is complete, the name is a CNAME and its target is next, or the cache lacks something. */
 export const STEP = { ANSWERED: 0, FOLLOW: 1, TAKEN: 2 } as const;
 export type Step = (typeof STEP)[keyof typeof STEP];
 
@@ -36,7 +36,23 @@ export type AnswerState = {
   /** Body of the overrides for this answer, 0 for none. */
   overrides: number;
   readonly lookup: Lookup;
-  readonly forward: ForwardHook | undefined;
+  /** Names that we do not hold are answered from the cache; else they are refused. */
+  readonly forwards: boolean;
+  /** What the answer lacks, where it came to STEP.TAKEN. */
+  readonly need: { route: number; key: NameKey; type: number; flags: number };
+  /** Nobody is waited for: what is lacking is SERVFAIL with this extended error; -1: it is to be had. */
+  lackError: number;
+  /** Number of the default forwarder's route for this batch, 0 where there is none or nothing is forwarded. */
+  defaultRoute: number;
+  /** Flags of the answer's header that routing decides: RA and CD. */
+  headerFlags: number;
+  /** The query's bytes behind the question, kept from before the first record was written over them; 0 bytes: they were not. */
+  readonly kept: Uint8Array;
+  keptBytes: number;
+  /** Cache entries that were put at or behind this position count although expired; -1: none. */
+  acceptedFrom: number;
+  /** Word of a cache entry that is to be fetched anew, 0 for none. */
+  refresh: number;
   /** The names of a CNAME chain, in turn. */
   readonly odd: Spelled;
   readonly even: Spelled;
@@ -76,7 +92,8 @@ export type AnswerState = {
 };
 
 export type AnswerStateOptions = {
-  readonly forward?: ForwardHook;
+  /** Left out: names that we do not hold are refused. */
+  readonly forwards?: boolean;
   /**
    * State of what chance decides, four words that are taken over as they are and written on: whoever has the same makes the
    * same choices. Left out: random ones.
@@ -88,12 +105,21 @@ export type AnswerStateOptions = {
 };
 
 export function createAnswerState(view: ImageView, options: AnswerStateOptions): AnswerState {
+  const query = createQuery();
   return {
     view,
-    query: createQuery(),
+    query,
     overrides: 0,
     lookup: createLookup(),
-    forward: options.forward,
+    forwards: options.forwards ?? false,
+    need: { route: 0, key: query.name, type: 0, flags: 0 },
+    lackError: -1,
+    defaultRoute: 0,
+    headerFlags: 0,
+    kept: new Uint8Array(options.forwards === true ? MESSAGE_BYTES_MAX : 0),
+    keptBytes: 0,
+    acceptedFrom: -1,
+    refresh: 0,
     odd: createSpelled(),
     even: createSpelled(),
     target: createSpelled(),
@@ -144,6 +170,45 @@ export function zonesUnchanged(state: AnswerState): boolean {
     if (readInOrder(view.words, zones[index * 2]! * UNIT_WORDS + ZONE.SEQUENCE) !== sequence) return false;
   }
   return true;
+}
+
+/**
+ * Keeps the query's bytes behind the question aside. To be called before the first record of an answer that something may
+ * turn out to be lacking behind: whoever sees to that gets the query as it was.
+ */
+export function keepQuery(state: AnswerState): void {
+  const { query, kept } = state;
+  if (!state.forwards || state.keptBytes > 0) return;
+  const { bytes, questionEnd } = query;
+  const length = query.end - questionEnd;
+  for (let index = 0; index < length; index++) kept[index] = bytes[questionEnd + index]!;
+  state.keptBytes = length;
+}
+
+/** Writes back what `keepQuery` kept. */
+export function restoreQuery({ query, kept, keptBytes }: AnswerState): void {
+  for (let index = 0; index < keptBytes; index++) query.bytes[query.questionEnd + index] = kept[index]!;
+}
+
+/** The answer lacks what the cache has to have for a name: it is to be had first, or it is SERVFAIL. */
+export function lack(state: AnswerState, key: NameKey, type: number, route: number): Step {
+  const { query, need } = state;
+  if (state.lackError >= 0) {
+    query.rcode = RCODE.SERVFAIL;
+    query.extendedError = state.lackError;
+    return STEP.ANSWERED;
+  }
+  need.route = route;
+  need.key = key;
+  need.type = type;
+  need.flags = questionFlags(query);
+  return STEP.TAKEN;
+}
+
+/** Bits of QUESTION_FLAG. */
+export function questionFlags(query: Query): number {
+  const dnssecOk = query.dnssecOk ? QUESTION_FLAG.DNSSEC_OK : 0;
+  return (query.flags & FLAG.CD) === 0 ? dnssecOk : dnssecOk | QUESTION_FLAG.CHECKING_DISABLED;
 }
 
 /** Makes sure that a block at `reference` lies inside the view. */

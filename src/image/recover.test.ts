@@ -8,7 +8,7 @@ import { collect, createZone, openImageWriter } from "./writer.ts";
 test("an empty image is opened as it is", () => {
   const writer = openImageWriter(openImageWriter(createSharedImage(1)).view.shared);
   assert.equal(writer.segments.size, 0);
-  assert.equal(writer.zonesByDepth.size, 0);
+  assert.equal(writer.entriesByDepth.size, 0);
 });
 
 test("readers take over growth that a dead writer did not tell of", () => {

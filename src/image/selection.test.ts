@@ -4,6 +4,7 @@ import { auditArena } from "../../tests/image/audit.ts";
 import { keyOf } from "../../tests/image/content.ts";
 import { CANDIDATE, METHOD, SELECTED_FLAG, SELECTION, SELECTION_FLAG, selectionAt, UNIT_WORDS } from "./layout.ts";
 import { regionNumber, setOwnRegion } from "./regions.ts";
+import type { RRsetWire } from "./rrset-block.ts";
 import type { RRsetSelection } from "./selection.ts";
 import { CONTROL, createSharedImage } from "./shared.ts";
 import {
@@ -13,7 +14,6 @@ import {
   ensureNode,
   openImageWriter,
   putRRset,
-  type RRsetWire,
   removeRRset,
   rrsetOf,
 } from "./writer.ts";

@@ -24,19 +24,17 @@ export type ImageWriter = {
   readonly dead: Map<number, number>;
   /** The sweep that is under way or was last, and the incarnations whose nodes it frees; none: it is done. */
   sweep: { readonly number: number; readonly incarnations: ReadonlySet<number> };
-  /** Number of zone entries by label count. */
-  readonly zonesByDepth: Map<number, number>;
+  /** Number of zone entries by label count, those of routes among them. */
+  readonly entriesByDepth: Map<number, number>;
+  /** Number of zones that answer. */
+  zones: number;
   nextIncarnation: number;
 };
 
-/** Shows to readers what `zonesByDepth` says. */
-export function showZones({ zonesByDepth, view }: ImageWriter): void {
+/** Shows to readers at which depths there are entries, and how many zones. */
+export function showZones({ entriesByDepth, zones, view }: ImageWriter): void {
   let depths = 0;
-  let zones = 0;
-  for (const [depth, count] of zonesByDepth) {
-    zones += count;
-    if (count > 0) depths |= 1 << Math.min(depth, 31);
-  }
+  for (const [depth, count] of entriesByDepth) if (count > 0) depths |= 1 << Math.min(depth, 31);
   Atomics.store(view.control, CONTROL.ZONE_DEPTHS, depths);
   Atomics.store(view.control, CONTROL.ZONES, zones);
 }

@@ -8,23 +8,19 @@ import {
   NODE,
   NODE_FLAG,
   nodeUnits,
-  POINTER,
   RRSET,
-  rrsetUnits,
   SEGMENT_SLOTS,
-  SELECTED_FLAG,
-  selectedUnits,
-  TAIL,
   UNIT_BYTES,
   UNIT_WORDS,
   ZONE,
   ZONE_ENTRY,
+  ZONE_ENTRY_ROUTE,
   ZONE_UNITS,
 } from "./layout.ts";
 import { isAsterisk, type NameKey } from "./name-key.ts";
 import { createRetired, reclaim, retire } from "./reclaim.ts";
 import { recoverImage } from "./recover.ts";
-import { type RRsetSelection, writeSelection } from "./selection.ts";
+import { type RRsetWire, writeRRset } from "./rrset-block.ts";
 import { CONTROL, type SharedImage } from "./shared.ts";
 import { collectDead } from "./sweep.ts";
 import { insertSlot, removeSlot } from "./table.ts";
@@ -52,24 +48,6 @@ export type Pointing = {
   readonly rrsets: Map<number, number[]>;
 };
 
-/** The additional section of an answer, ready to be copied; `length` is -1 for none. */
-export type RRsetTail = { readonly bytes: Uint8Array; length: number; count: number };
-
-/** An RRset made for the image: its RRs in wire form and where they hold pointers to the apex; see layout.ts. */
-export type RRsetWire = {
-  readonly type: number;
-  readonly ttl: number;
-  readonly count: number;
-  readonly wire: Uint8Array;
-  readonly length: number;
-  /** Entries as POINTER in layout.ts has them. */
-  readonly pointers: Uint8Array;
-  readonly pointerCount: number;
-  readonly tail?: Readonly<RRsetTail>;
-  /** Of a selected RRset, which has neither pointers nor a tail; it has a candidate for each of its RRs, one at least. */
-  readonly selection?: RRsetSelection | undefined;
-};
-
 /**
  * Opens the writer of an image. A predecessor may have died at any moment: what it left half-made is found and freed, and
  * the zones that were active go on answering.
@@ -84,7 +62,8 @@ export function openImageWriter(shared: SharedImage): ImageWriter {
     segments: new Map(),
     dead: new Map(),
     sweep: { number: 0, incarnations: new Set() },
-    zonesByDepth: new Map(),
+    entriesByDepth: new Map(),
+    zones: 0,
     nextIncarnation: ZONE_ENTRY + 1,
   };
   recoverImage(writer);
@@ -118,15 +97,50 @@ export function createZone(writer: ImageWriter, key: NameKey): ZoneHandle {
 /** Lets a zone answer, in place of its former incarnation if it had one: one store. */
 export function activateZone(writer: ImageWriter, zone: ZoneHandle, key: NameKey): void {
   let entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key, 0, key.length);
-  if (entry === 0) {
-    countZone(writer, key.labels, 1);
-    entry = createNode(writer, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
-  }
+  if (entry === 0) entry = createEntry(writer, key);
   const at = entry * UNIT_WORDS + NODE.RRSETS;
   const former = writer.view.words[at]!;
   Atomics.store(writer.view.words, at, zone.body);
   zone.active = true;
   if (former !== 0) endIncarnation(writer, former);
+  else {
+    writer.zones++;
+    showZones(writer);
+    routingChanged(writer);
+  }
+}
+
+/** The entry of a name that neither a zone nor a route has: readers that look for it look there first from now on. */
+function createEntry(writer: ImageWriter, key: NameKey): number {
+  countEntry(writer, key.labels, 1);
+  return createNode(writer, ZONE_ENTRY, key.hashes[0]!, key.lower, 0, key.length);
+}
+
+/**
+ * Lets names at and below one take a route where no zone of ours is as long: one store. Route 0: they take none of their own
+ * any more. Other numbers are at least ROUTE.FIRST.
+ */
+export function setRoute(writer: ImageWriter, key: NameKey, route: number): void {
+  let entry = findNode(writer.view, ZONE_ENTRY, key.hashes[0]!, key, 0, key.length);
+  if (entry === 0 && route === 0) return;
+  if (entry === 0) entry = createEntry(writer, key);
+  const { words } = writer.view;
+  Atomics.store(words, entry * UNIT_WORDS + ZONE_ENTRY_ROUTE, route);
+  if (route === 0 && words[entry * UNIT_WORDS + NODE.RRSETS] === 0) removeEntry(writer, key, entry);
+  routingChanged(writer);
+}
+
+/** Sets the default forwarder's route, 0 for none, and what holds for it: bits of FORWARDING. */
+export function setDefaultRoute(writer: ImageWriter, route: number, forwarding: number): void {
+  const { control } = writer.view;
+  Atomics.store(control, CONTROL.FORWARDING, forwarding);
+  Atomics.store(control, CONTROL.DEFAULT_ROUTE, route);
+  routingChanged(writer);
+}
+
+/** Tells readers that names may be routed elsewhere than before, once they are. */
+export function routingChanged(writer: ImageWriter): void {
+  Atomics.add(writer.view.control, CONTROL.ROUTING, 1);
 }
 
 /**
@@ -139,6 +153,7 @@ export function showOverrides(writer: ImageWriter, overrides: ZoneHandle | undef
   Atomics.store(control, CONTROL.OVERRIDES, overrides?.body ?? 0);
   if (overrides !== undefined) overrides.active = true;
   if (former !== 0) endIncarnation(writer, former);
+  routingChanged(writer);
 }
 
 /** Gives up an incarnation that was never activated. */
@@ -153,13 +168,20 @@ export function deleteZone(writer: ImageWriter, key: NameKey): boolean {
   const at = entry * UNIT_WORDS + NODE.RRSETS;
   const body = writer.view.words[at]!;
   Atomics.store(writer.view.words, at, 0);
-  removeSlot(writer, mixHash(key.hashes[0]!, ZONE_ENTRY), entry);
-  retire(writer.retired, writer.view.control, entry, nodeUnits(key.length));
-  countZone(writer, key.labels, -1);
-  // An entry without a body is what is left where a former writer died.
+  if (writer.view.words[entry * UNIT_WORDS + ZONE_ENTRY_ROUTE] === 0) removeEntry(writer, key, entry);
+  // It is a route's entry.
   if (body === 0) return false;
+  writer.zones--;
+  showZones(writer);
+  routingChanged(writer);
   endIncarnation(writer, body);
   return true;
+}
+
+function removeEntry(writer: ImageWriter, key: NameKey, entry: number): void {
+  removeSlot(writer, mixHash(key.hashes[0]!, ZONE_ENTRY), entry);
+  retire(writer.retired, writer.view.control, entry, nodeUnits(key.length));
+  countEntry(writer, key.labels, -1);
 }
 
 function endIncarnation(writer: ImageWriter, body: number): void {
@@ -169,8 +191,8 @@ function endIncarnation(writer: ImageWriter, body: number): void {
   retire(writer.retired, writer.view.control, body, ZONE_UNITS);
 }
 
-function countZone(writer: ImageWriter, labels: number, change: number): void {
-  writer.zonesByDepth.set(labels, (writer.zonesByDepth.get(labels) ?? 0) + change);
+function countEntry(writer: ImageWriter, labels: number, change: number): void {
+  writer.entriesByDepth.set(labels, (writer.entriesByDepth.get(labels) ?? 0) + change);
   showZones(writer);
 }
 
@@ -271,6 +293,12 @@ export function putRRset(writer: ImageWriter, zone: ZoneHandle, node: number, ma
     Atomics.add(words, zone.body * UNIT_WORDS + ZONE.CUTS, 1);
     setFlag(writer, node, NODE_FLAG.CUT, true);
   }
+  if (zone.active && (cut ? !replaces : old === 0)) namesChanged(writer, zone, cut);
+}
+
+/** Where names below a cut are sought, and which names have overrides, is routing. */
+function namesChanged(writer: ImageWriter, zone: ZoneHandle, cut: boolean): void {
+  if (cut || zone.body === writer.view.control[CONTROL.OVERRIDES]) routingChanged(writer);
 }
 
 /** Takes away an RRset, and the node with the empty non-terminals above it where nothing is left of them. */
@@ -288,6 +316,7 @@ export function removeRRset(writer: ImageWriter, zone: ZoneHandle, key: NameKey,
   Atomics.store(words, former, words[old * UNIT_WORDS + RRSET.NEXT]!);
   writer.view.control[CONTROL.RRSETS]! -= 1;
   dropRRset(writer, zone, old);
+  if (zone.active && (cut || words[node * UNIT_WORDS + NODE.RRSETS] === 0)) namesChanged(writer, zone, cut);
   removeEmptyNodes(writer, zone, key);
   return true;
 }
@@ -361,18 +390,33 @@ export function typesAt(writer: ImageWriter, node: number): readonly number[] {
 
 /** The names of the zones that answer, in lower-case wire form. */
 export function zoneNames(writer: ImageWriter): readonly Uint8Array[] {
+  const { words } = writer.view;
+  return entries(writer)
+    .filter(({ entry }) => words[entry * UNIT_WORDS + NODE.RRSETS] !== 0)
+    .map(({ name }) => name);
+}
+
+/** The names that have a route, in lower-case wire form, and its number. */
+export function namedRoutes(writer: ImageWriter): readonly { readonly name: Uint8Array; readonly route: number }[] {
+  const { words } = writer.view;
+  return entries(writer)
+    .map(({ name, entry }) => ({ name, route: words[entry * UNIT_WORDS + ZONE_ENTRY_ROUTE]! }))
+    .filter(({ route }) => route !== 0);
+}
+
+function entries(writer: ImageWriter): readonly { readonly name: Uint8Array; readonly entry: number }[] {
   const { words, bytes } = writer.view;
-  const names: Uint8Array[] = [];
+  const found: { name: Uint8Array; entry: number }[] = [];
   for (const segment of writer.segments.keys()) {
     for (let slot = 0; slot < SEGMENT_SLOTS; slot++) {
       const node = words[segment * UNIT_WORDS + slot * 2 + 1]!;
       if (node <= 0 || words[node * UNIT_WORDS + NODE.INCARNATION] !== ZONE_ENTRY) continue;
       const from = node * UNIT_BYTES + NODE.NAME_BYTE;
       const length = words[node * UNIT_WORDS + NODE.META]! & 0xff;
-      names.push(Uint8Array.from([...bytes.subarray(from, from + length), 0]));
+      found.push({ name: Uint8Array.from([...bytes.subarray(from, from + length), 0]), entry: node });
     }
   }
-  return names;
+  return found;
 }
 
 /** Sets the SOA RRset that negative answers carry. */
@@ -382,45 +426,6 @@ export function setNegativeSoa(writer: ImageWriter, zone: ZoneHandle, made: RRse
   const former = writer.view.words[at]!;
   Atomics.store(writer.view.words, at, rrset);
   dropRRset(writer, zone, former);
-}
-
-function writeRRset(writer: ImageWriter, made: RRsetWire): number {
-  if (made.selection !== undefined) return writeSelected(writer, made, made.selection);
-  const tail = made.tail !== undefined && made.tail.length >= 0 ? made.tail : undefined;
-  const tailBytes = tail === undefined ? 0 : TAIL.HEADER_BYTES + tail.length;
-  const rrset = allocate(writer.arena, rrsetUnits(made.length, made.pointerCount, tailBytes));
-  const { words, bytes } = writer.view;
-  const at = rrset * UNIT_WORDS;
-  words[at + RRSET.NEXT] = 0;
-  words[at + RRSET.TYPE] = made.type | (made.pointerCount << 16) | (tail === undefined ? 0 : TAIL.FLAG);
-  words[at + RRSET.SIZE] = made.count | (made.length << 16);
-  words[at + RRSET.TTL] = made.ttl;
-  let to = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  for (let index = 0; index < made.length; index++) bytes[to++] = made.wire[index]!;
-  const entries = made.pointerCount * POINTER.BYTES;
-  for (let index = 0; index < entries; index++) bytes[to++] = made.pointers[index]!;
-  if (tail !== undefined) {
-    writer.view.data.setInt32(to, (tail.length << 16) | tail.count);
-    bytes.set(tail.bytes.subarray(0, tail.length), to + TAIL.HEADER_BYTES);
-  }
-  return rrset;
-}
-
-function writeSelected(writer: ImageWriter, made: RRsetWire, selection: RRsetSelection): number {
-  const { candidates, preferred } = selection;
-  if (made.pointerCount !== 0 || candidates.length !== made.count || made.count === 0) {
-    throw new RangeError(`a selected RRset of ${made.count} RRs, ${candidates.length} candidates`);
-  }
-  const rrset = allocate(writer.arena, selectedUnits(made.length, made.count, preferred.length));
-  const { words, bytes } = writer.view;
-  const at = rrset * UNIT_WORDS;
-  words[at + RRSET.NEXT] = 0;
-  words[at + RRSET.TYPE] = made.type | SELECTED_FLAG;
-  words[at + RRSET.SIZE] = made.count | (made.length << 16);
-  words[at + RRSET.TTL] = made.ttl;
-  bytes.set(made.wire.subarray(0, made.length), rrset * UNIT_BYTES + RRSET.WIRE_BYTE);
-  writeSelection(writer.view, rrset, selection);
-  return rrset;
 }
 
 /** Frees an unlinked RRset: at once where no reader could ever reach it. */

@@ -12,9 +12,9 @@ import {
   UNIT_WORDS,
 } from "../image/layout.ts";
 import { createNameKey, isAsterisk, type NameKey, readNameKey } from "../image/name-key.ts";
+import type { RRsetTail } from "../image/rrset-block.ts";
 import type { RRsetSelection, SelectionCandidate } from "../image/selection.ts";
 import type { ImageView } from "../image/view.ts";
-import type { RRsetTail } from "../image/writer.ts";
 import type { SelectionTable } from "./selection-table.ts";
 
 /** The most bytes of a tail. Where it is longer, the answer is put together when it is asked for. */

@@ -12,17 +12,11 @@ import {
   UNIT_WORDS,
 } from "../../src/image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
+import type { RRsetWire } from "../../src/image/rrset-block.ts";
 import type { RRsetSelection } from "../../src/image/selection.ts";
 import { CONTROL } from "../../src/image/shared.ts";
 import { type ImageView, refreshView } from "../../src/image/view.ts";
-import {
-  activateZone,
-  createZone,
-  ensureNode,
-  putRRset,
-  type RRsetWire,
-  type ZoneHandle,
-} from "../../src/image/writer.ts";
+import { activateZone, createZone, ensureNode, putRRset, type ZoneHandle } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 
 export function keyOf(view: ImageView, text: string): NameKey {

@@ -70,12 +70,12 @@ function compare({ active, writer }: Subject, view: ImageView, keys: ReadonlyMap
     if (expected.kind === "nothing") values.clear();
     assert.deepEqual(findInImage(view, key), { ...expected, values }, name);
   }
-  assert.equal(view.control[CONTROL.ZONE_DEPTHS], depthsOf(writer.zonesByDepth), "depths of zones");
+  assert.equal(view.control[CONTROL.ZONE_DEPTHS], depthsOf(writer.entriesByDepth), "depths of zones");
 }
 
-function depthsOf(zonesByDepth: ReadonlyMap<number, number>): number {
+function depthsOf(entriesByDepth: ReadonlyMap<number, number>): number {
   let depths = 0;
-  for (const [depth, zones] of zonesByDepth) if (zones > 0) depths |= 1 << Math.min(depth, 31);
+  for (const [depth, zones] of entriesByDepth) if (zones > 0) depths |= 1 << Math.min(depth, 31);
   return depths;
 }
 

@@ -4,17 +4,17 @@
  */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Answerer, type AnswererOptions, createAnswerer } from "../../src/answer/answerer.ts";
-import type { ForwardHook } from "../../src/answer/state.ts";
+import { type Answerer, type AnswererOptions, createAnswerer, TAKEN } from "../../src/answer/answerer.ts";
 import { CLASS, FLAG, RCODE } from "../../src/dns/codes.ts";
 import { type EdnsOption, extendedErrorsOf } from "../../src/dns/edns.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "../../src/dns/message.ts";
-import { nameFromText } from "../../src/dns/name.ts";
-import { typeFromText } from "../../src/dns/type-names.ts";
+import { nameFromText, nameToText } from "../../src/dns/name.ts";
+import { typeFromText, typeToText } from "../../src/dns/type-names.ts";
 import { recordToText } from "../../src/dns/zone-print.ts";
 import { TRANSPORT, type Transport } from "../../src/image/counters.ts";
+import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
 import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
-import { openImageWriter } from "../../src/image/writer.ts";
+import { openImageWriter, setDefaultRoute, setRoute } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { publishZoneFile } from "../../src/publish/zone-file-source.ts";
 import { publishOverrides } from "./override-text.ts";
@@ -23,13 +23,15 @@ export type LabOptions = {
   readonly nodeId?: string;
   readonly maxUdpSize?: number;
   readonly tcpIdleSeconds?: number;
-  readonly forward?: ForwardHook;
   /** Start value of the name hashes of this image. */
   readonly hashSeed?: number;
   /** Milliseconds since 1970. */
   readonly nowSeconds?: number;
   /** What else the answerer is given. */
-  readonly answerer?: Pick<AnswererOptions, "chance" | "clientSubnetSources" | "isFrozen" | "trace">;
+  readonly answerer?: Pick<
+    AnswererOptions,
+    "chance" | "clientSubnetSources" | "forwards" | "isFrozen" | "isResolver" | "trace"
+  >;
 };
 
 export type AskOptions = {
@@ -59,8 +61,14 @@ export type ZoneLab = {
   readonly publish: (...texts: readonly string[]) => void;
   /** Lets these overrides answer and no others: records as in a zone file, with full names and a TTL of 300 for none. */
   readonly override: (text: string) => void;
+  /** Number of a route for the names at and below one, 0 to take it away; for the root's it is the default forwarder's. */
+  readonly route: (name: string, route: number) => void;
   /** Sends bytes as they are and returns the answer's, undefined for silence. Throws where others were written over. */
   readonly send: (packet: Uint8Array, options?: AskOptions) => Uint8Array | undefined;
+  /** Asks a question that cannot be answered from what is there: what is lacking, as `ROUTE NAME TYPE FLAGS`. */
+  readonly lack: (question: string, options?: AskOptions) => string;
+  /** As `ask`, of an answer that waits for nobody: see Answerer.answerNow. */
+  readonly askNow: (question: string, extendedError: number, options?: AskOptions) => readonly string[];
   /** Asks a question and decodes the answer, which must be there and whole. */
   readonly message: (question: string, options?: AskOptions) => Message;
   /** Asks a question and returns the answer's lines: see `answerLines`. */
@@ -109,7 +117,6 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     nodeId: options.nodeId,
     maxUdpSize: options.maxUdpSize ?? 1232,
     tcpIdleSeconds: options.tcpIdleSeconds ?? 10,
-    ...(options.forward === undefined ? {} : { forward: options.forward }),
     ...options.answerer,
   });
   const lab: ZoneLab = {
@@ -120,7 +127,17 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
       for (const text of zones) assert.deepEqual(publishZoneFile(writer, Buffer.from(text)).errors, []);
     },
     override: (text) => publishOverrides(writer, text),
+    route: (name, route) => {
+      if (name === ".") setDefaultRoute(writer, route, 0);
+      else setRoute(writer, keyOf(nameOf(name), shared), route);
+    },
     send: (packet, ask = {}) => send(answerer, packet, ask),
+    askNow: (question, extendedError, ask = {}) => {
+      const bytes = exchangeBytes(answerer, queryBytes(question, ask), ask, extendedError);
+      assert(bytes instanceof Uint8Array);
+      return answerLines(decode(bytes));
+    },
+    lack: (question, ask = {}) => lack(answerer, queryBytes(question, ask), ask),
     message: (question, ask = {}) => exchange(lab, question, ask),
     ask: (question, ask = {}) => answerLines(exchange(lab, question, ask)),
   };
@@ -128,21 +145,52 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
   return lab;
 }
 
+function keyOf(name: Uint8Array, shared: SharedImage): NameKey {
+  const key = createNameKey();
+  readNameKey(key, name, 0, name.length, new Int32Array(shared.control)[CONTROL.HASH_SEED]!);
+  return key;
+}
+
+function lack(answerer: Answerer, packet: Uint8Array, options: AskOptions): string {
+  assert.equal(exchangeBytes(answerer, packet, options), "taken");
+  const { route, key, type, flags } = answerer.need;
+  const name = nameToText(Uint8Array.from([...key.lower.subarray(0, key.length), 0]));
+  return `${route} ${name} ${typeToText(type)} ${flags}`;
+}
+
 function send(answerer: Answerer, packet: Uint8Array, options: AskOptions): Uint8Array | undefined {
+  const answer = exchangeBytes(answerer, packet, options);
+  return answer === "taken" ? assert.fail("it lacks something") : answer;
+}
+
+/** The answer's bytes, undefined for silence, "taken" where the cache lacks something. */
+function exchangeBytes(
+  answerer: Answerer,
+  packet: Uint8Array,
+  options: AskOptions,
+  nowError?: number,
+): Uint8Array | "taken" | undefined {
   const transport = options.transport ?? TRANSPORT.UDP;
   const room = transport === TRANSPORT.UDP ? ROOM_BYTES.udp : ROOM_BYTES.stream;
   const bytes = Buffer.alloc(OFFSET + room + CANARY_BYTES, CANARY);
   bytes.set(packet, OFFSET);
   const client = options.client ?? LOOPBACK;
   answerer.enter();
-  const length = answerer.answer(bytes, OFFSET, packet.length, room, client, 0, client.length, transport);
+  let length = answerer.answer(bytes, OFFSET, packet.length, room, client, 0, client.length, transport);
+  if (length === TAKEN && nowError !== undefined) {
+    length = answerer.answerNow(bytes, OFFSET, packet.length, room, client, 0, client.length, transport, nowError);
+  }
   answerer.leave();
-  assert(length >= 0 && length <= room, `an answer of ${length} bytes in a room of ${room}`);
+  assert((length >= 0 || length === TAKEN) && length <= room, `an answer of ${length} bytes in a room of ${room}`);
   const around = [...bytes.subarray(0, OFFSET), ...bytes.subarray(OFFSET + room)];
   assert(
     around.every((byte) => byte === CANARY),
     "wrote outside its room",
   );
+  if (length === TAKEN) {
+    assert.deepEqual(bytes.subarray(OFFSET, OFFSET + packet.length), Buffer.from(packet), "the query was changed");
+    return "taken";
+  }
   return length === 0 ? undefined : bytes.subarray(OFFSET, OFFSET + length);
 }
 

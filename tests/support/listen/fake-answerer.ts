@@ -1,5 +1,6 @@
 /** An answerer for tests of the listeners: what it answers is plain to see in the query. */
-import type { Answerer } from "../../../src/answer/answerer.ts";
+import { type Answerer, TAKEN } from "../../../src/answer/answerer.ts";
+import { createNameKey } from "../../../src/image/name-key.ts";
 
 /** First byte of a test query behind its two-byte id. */
 export const ACTION = {
@@ -11,6 +12,10 @@ export const ACTION = {
   THROW: 3,
   /** Throws, and before that when it is read ahead. */
   THROW_EARLY: 5,
+  /** Has to be resolved; where nobody is waited for, the answer is the query with the extended error behind it. */
+  RESOLVE: 6,
+  /** The query, and the entry of the cache at word 77 is to be refreshed. */
+  REFRESH: 7,
   /** As many bytes as the two bytes behind the action say. */
   LONG: 4,
 } as const;
@@ -20,6 +25,7 @@ export type FakeAnswerer = Answerer & { readonly entered: () => number };
 
 export function createFakeAnswerer(): FakeAnswerer {
   let entered = 0;
+  let refresh = 0;
   return {
     enter: () => {
       entered += 1;
@@ -35,7 +41,12 @@ export function createFakeAnswerer(): FakeAnswerer {
     entered: () => entered,
     answer: (bytes, offset, length, room, address, addressOffset, addressLength) => {
       if (entered !== 1) throw new Error("answered outside of a batch");
+      refresh = bytes[offset + 2] === ACTION.REFRESH ? 77 : 0;
       switch (bytes[offset + 2]) {
+        case ACTION.RESOLVE:
+          return TAKEN;
+        case ACTION.REFRESH:
+          return length;
         case ACTION.SILENCE:
           return 0;
         case ACTION.THROW:
@@ -50,6 +61,15 @@ export function createFakeAnswerer(): FakeAnswerer {
           bytes.set(address.subarray(addressOffset, addressOffset + addressLength), offset + length);
           return length + addressLength;
       }
+    },
+    answerNow: (bytes, offset, length, _room, _address, _addressOffset, _addressLength, _transport, extendedError) => {
+      bytes[offset + length] = extendedError;
+      return length + 1;
+    },
+    need: { route: 0, key: createNameKey(), type: 0, flags: 0 },
+    acceptFrom: () => {},
+    get refresh() {
+      return refresh;
     },
   };
 }
