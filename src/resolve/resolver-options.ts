@@ -1,4 +1,5 @@
 /** What the resolver is made of, and what the thread that composes it may do with it. */
+import type { Message } from "../dns/message.ts";
 import type { CacheWriter } from "../image/cache.ts";
 import type { ExchangeOutcome, Question, Server } from "./exchange.ts";
 import type { Asked, FindDelegation, Resolver, RouteName } from "./resolver-types.ts";
@@ -8,9 +9,13 @@ import type { ResolveFigures, ResolveSettings, Route, UpstreamFigures } from "./
 export type Pool = {
   /**
    * `onDone` is called once, never before this returns, with the first answer of use, else the last one, else the most
-   * telling fault. What is returned ends it without a call.
+   * telling fault. An answer for which `isLame` is of no use, like a SERVFAIL. What is returned ends it without a call.
    */
-  readonly ask: (question: Question, onDone: (outcome: ExchangeOutcome) => void) => () => void;
+  readonly ask: (
+    question: Question,
+    onDone: (outcome: ExchangeOutcome) => void,
+    isLame: (message: Message) => boolean,
+  ) => () => void;
   readonly figures: () => readonly UpstreamFigures[];
   readonly close: () => void;
 };
