@@ -4,9 +4,12 @@
  *
  * A ring is `HANDOVER_BYTES` long. Its first words are HANDOVER_RING; the rest is data, in which records lie one behind the
  * other, each on a whole word, and never over the end: what does not fit there begins at the front, behind a record of
- * length 0. The positions count bytes and only rise, modulo 2^32.
+ * length 0. The positions count bytes of data and only rise, modulo 2^32, which the data's size divides.
+ *
+ * Who writes a position has written all that lies before it. A thread that dies leaves its ring as it is, and the next one
+ * goes on from there.
  */
-import { HANDOVER_BYTES, type SharedImage } from "./shared.ts";
+import { HANDOVER_BYTES, HANDOVER_DATA_BYTES, type SharedImage } from "./shared.ts";
 
 /** Words of a ring. */
 export const HANDOVER_RING = {
@@ -42,7 +45,10 @@ export const HANDOVER = {
   /** u16 bytes of the query; u16 bytes of the control message that the answer takes along (its local address). */
   QUERY_BYTES: 12,
   CONTROL_BYTES: 14,
-  /** Behind it: the client's address (16), its socket name (28, as the kernel gave it), the control message (40), the query. */
+  /**
+   * Behind it: the client's address (16), its socket name (28, as the kernel gave it; of a MESSAGE only its first four bytes,
+   * of which the latter two are the port), the control message (40), the query.
+   */
   ADDRESS: 16,
   NAME: 32,
   CONTROL: 60,
@@ -50,13 +56,19 @@ export const HANDOVER = {
 } as const;
 
 /** One thread's ring. */
-export function handoverRing(
-  shared: SharedImage,
-  thread: number,
-): { readonly words: Int32Array; readonly bytes: Uint8Array } {
+export type HandoverRing = {
+  /** HANDOVER_RING. */
+  readonly words: Int32Array;
+  readonly data: DataView;
+  readonly bytes: Uint8Array;
+};
+
+export function handoverRing(shared: SharedImage, thread: number): HandoverRing {
   const at = thread * HANDOVER_BYTES;
+  const dataAt = at + HANDOVER_RING.WORDS * 4;
   return {
-    words: new Int32Array(shared.handover, at, HANDOVER_BYTES / 4),
-    bytes: new Uint8Array(shared.handover, at, HANDOVER_BYTES),
+    words: new Int32Array(shared.handover, at, HANDOVER_RING.WORDS),
+    data: new DataView(shared.handover, dataAt, HANDOVER_DATA_BYTES),
+    bytes: new Uint8Array(shared.handover, dataAt, HANDOVER_DATA_BYTES),
   };
 }

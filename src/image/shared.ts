@@ -113,8 +113,9 @@ export const HEALTH_WORDS = 4;
 /** The cache reserves this much address space and takes memory as it is made larger. */
 export const CACHE_MAX_BYTES = 2 ** 32 + 2 ** 29;
 const CACHE_FIRST_BYTES = 2 ** 16;
-/** Of the ring of one thread; see handover.ts. */
-export const HANDOVER_BYTES = 2 ** 19;
+/** Of the data of the ring of one thread, a power of two, and with its words in front of it; see handover.ts. */
+export const HANDOVER_DATA_BYTES = 2 ** 19;
+export const HANDOVER_BYTES = 128 + HANDOVER_DATA_BYTES;
 
 /** Plain buffers: it can be handed to a worker as it is. */
 export type SharedImage = {
