@@ -1,4 +1,5 @@
 /** The table of all routes: what a node serves, and what tests walk. */
+import type { CacheView } from "../commands/cache.ts";
 import { followConfig } from "../commands/config-documents.ts";
 import type { Explainer } from "../commands/explain.ts";
 import type { HealthView } from "../commands/health-view.ts";
@@ -6,14 +7,17 @@ import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
 import type { CommandContext } from "../commands/run.ts";
 import type { SignIn } from "../commands/sign-in.ts";
+import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { Store } from "../store/store.ts";
 import type { RateClass } from "./rate-limiter.ts";
 import type { Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
+import { cacheRoutes } from "./routes/cache.ts";
 import { configRoutes } from "./routes/config.ts";
 import { explainRoutes } from "./routes/explain.ts";
 import { exportRoutes } from "./routes/export.ts";
+import { forwarderRoutes } from "./routes/forwarders.ts";
 import { healthRoutes } from "./routes/health.ts";
 import { healthCheckRoutes } from "./routes/health-checks.ts";
 import { idpRoutes } from "./routes/idp.ts";
@@ -23,6 +27,7 @@ import { recordRoutes } from "./routes/records.ts";
 import { regionRoutes } from "./routes/regions.ts";
 import { serviceAccountRoutes } from "./routes/service-accounts.ts";
 import { statsRoutes } from "./routes/stats.ts";
+import { stubZoneRoutes } from "./routes/stub-zones.ts";
 import { subnetMappingRoutes } from "./routes/subnet-mappings.ts";
 import { tsigKeyRoutes } from "./routes/tsig-keys.ts";
 import { userRoutes } from "./routes/users.ts";
@@ -39,6 +44,9 @@ export type RouteParts = {
   readonly areScriptsEnabled: boolean;
   readonly health: HealthView;
   readonly explain: Explainer;
+  /** Whether a socket is one that this node answers DNS on. */
+  readonly isOwnSocket: IsOwnSocket;
+  readonly cache: CacheView;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
 };
@@ -62,6 +70,9 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...tsigKeyRoutes(context),
     ...subnetMappingRoutes(context),
     ...regionRoutes(context, nodeRegion),
+    ...forwarderRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),
+    ...stubZoneRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),
+    ...cacheRoutes(context, parts.cache),
     ...configRoutes(context),
     ...auditRoutes(context),
     ...statsRoutes(context, nodeCount),

@@ -1,8 +1,8 @@
 /** Reads and writes of the documents of settings that hold for the whole cluster. */
 import { type ConfigReading, configReading, configView, configWithUpdate } from "../model/config-documents.ts";
-import type { ConfigName } from "../model/config-schemas.ts";
+import type { ConfigName, ConfigSettings } from "../model/config-schemas.ts";
 import type { ConfigBody } from "../model/objects.ts";
-import { Refusal } from "../model/refusal.ts";
+import { type FieldFault, Refusal, refuseFaults } from "../model/refusal.ts";
 import type { Store, StoreReader } from "../store/store.ts";
 import { permitUnconfined } from "./permit.ts";
 import { type Caller, type CommandContext, etagOf, requireMatch, runCommand } from "./run.ts";
@@ -37,17 +37,19 @@ export function viewConfig(reader: Pick<StoreReader, "get">, name: ConfigName): 
   return stored === undefined ? { view } : { view, etag: etagOf(stored) };
 }
 
-/** Changes the fields given, as one command. */
-export function putConfig(
+/** Changes the fields given, as one command. `faultsOf` tells what of the outcome this node in particular cannot take. */
+export function putConfig<Name extends ConfigName>(
   context: CommandContext,
   caller: Caller,
-  name: ConfigName,
+  name: Name,
   given: Readonly<Record<string, unknown>>,
+  faultsOf: (settings: ConfigSettings<Name>) => readonly FieldFault[] = () => [],
 ): Promise<ConfigOutcome> {
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write settings");
     const before = tx.get("config", [name]);
     const settings = configWithUpdate(name, before?.body.settings ?? {}, given);
+    refuseFaults(faultsOf(configReading(name, settings).effective));
     requireKey(tx, name, settings);
     if (before !== undefined) requireMatch(caller, before);
     else requireNoVersion(caller);

@@ -1,7 +1,14 @@
-/** What the lists of zones, records, overrides and health checks can be asked for. A filter that fits nothing gives an empty list. */
+/** What the lists of zones, records, overrides, health checks, forwarders and stub zones can be asked for. A filter that fits nothing gives an empty list. */
 import { healthCheckName } from "../model/health-check.ts";
 import { absoluteName, anyFullName, relativeName, relativeTo } from "../model/names.ts";
-import type { HealthCheckBody, OverrideBody, RecordBody, RecordType } from "../model/objects.ts";
+import type {
+  ForwarderBody,
+  HealthCheckBody,
+  OverrideBody,
+  RecordBody,
+  RecordType,
+  StubZoneBody,
+} from "../model/objects.ts";
 import type { Stored } from "../store/store.ts";
 import type { ScanOptions } from "./scan.ts";
 
@@ -111,4 +118,37 @@ export function healthCheckScan({ name, protocol, q }: HealthCheckFilter): ScanO
         : ({ body }) => [body.name, body.target ?? "", body.comment ?? ""].some((text) => holds(text, part)),
     ]),
   };
+}
+
+export type DomainFilter = {
+  /** The whole name, with or without its last dot. */
+  readonly domain?: string;
+  /** Part of the domain, of an upstream or of the comment. */
+  readonly q?: string;
+};
+
+type Forwarding = Pick<ForwarderBody | StubZoneBody, "domain" | "comment"> & { readonly servers: readonly string[] };
+
+function forwardScan<K extends "forwarder" | "stub-zone">(
+  { domain, q }: DomainFilter,
+  read: (stored: Stored<K>) => Forwarding,
+): ScanOptions<K> | undefined {
+  const key = domain === undefined ? undefined : fullNameKey(domain);
+  if (domain !== undefined && key === undefined) return undefined;
+  const part = q?.toLowerCase();
+  const mentionsPart = (stored: Stored<K>): boolean => {
+    const { domain: name, comment = "", servers } = read(stored);
+    return part === undefined || [name, comment, ...servers].some((text) => holds(text, part));
+  };
+  return { ...(key === undefined ? {} : { prefix: [key] }), accept: part === undefined ? undefined : mentionsPart };
+}
+
+/** The same for conditional forwarders. */
+export function forwarderScan(filter: DomainFilter): ScanOptions<"forwarder"> | undefined {
+  return forwardScan(filter, ({ body }) => ({ ...body, servers: body.upstreams }));
+}
+
+/** The same for stub zones. */
+export function stubZoneScan(filter: DomainFilter): ScanOptions<"stub-zone"> | undefined {
+  return forwardScan(filter, ({ body }) => ({ ...body, servers: body.hints }));
 }

@@ -6,6 +6,7 @@ import { fullName } from "./names.ts";
 import type { FieldFault } from "./refusal.ts";
 import { isLinkLocal, isLoopback } from "./secret-destinations.ts";
 import { pointerToken } from "./shape.ts";
+import { upstreamFaults } from "./upstreams.ts";
 
 type Rules = { readonly [Name in ConfigName]?: (settings: ConfigSettings<Name>) => readonly FieldFault[] };
 
@@ -28,6 +29,13 @@ const RULES: Rules = {
     ...sameListenFaults(settings),
   ],
   otlp: (settings) => otlpFaults(settings),
+  "default-forwarder": ({ enabled, upstreams }) => [
+    ...upstreamFaults("/upstreams", upstreams),
+    ...(enabled && upstreams.length === 0
+      ? [{ pointer: "/upstreams", detail: "must name an upstream where the default forwarder is enabled" }]
+      : []),
+  ],
+  hardening: (settings) => hardeningFaults(settings),
 };
 
 /** The faults of what would apply. */
@@ -36,6 +44,27 @@ export function configFaults<Name extends ConfigName>(
   settings: ConfigSettings<Name>,
 ): readonly FieldFault[] {
   return RULES[name]?.(settings) ?? [];
+}
+
+function hardeningFaults(settings: ConfigSettings<"hardening">): readonly FieldFault[] {
+  const { min_ttl_seconds: min, max_ttl_seconds: max, rebinding_exceptions } = settings;
+  const ttlFaults =
+    min === null || max === null || min <= max
+      ? []
+      : [{ pointer: "/min_ttl_seconds", detail: `must not be above max_ttl_seconds, which is ${max}` }];
+  return [...domainListFaults("/rebinding_exceptions", rebinding_exceptions), ...ttlFaults];
+}
+
+function domainListFaults(pointer: string, names: readonly string[]): readonly FieldFault[] {
+  const seen = new Map<string, number>();
+  return names.flatMap((name, index) => {
+    const outcome = fullName(name);
+    const place = `${pointer}/${index}`;
+    if (outcome.kind === "fault") return [{ pointer: place, detail: outcome.detail }];
+    const first = seen.get(outcome.text);
+    seen.set(outcome.text, first ?? index);
+    return first === undefined ? [] : [{ pointer: place, detail: `is the same as entry ${first}` }];
+  });
 }
 
 function networkFaults(pointer: string, networks: readonly string[]): readonly FieldFault[] {

@@ -160,6 +160,51 @@ const Otlp = Type.Object(
   closed,
 );
 
+const DefaultForwarder = Type.Object(
+  {
+    upstreams: Type.Array(
+      Type.String({ minLength: 1, maxLength: limits.UPSTREAM_TEXT_MAX, examples: ["192.0.2.53:53"] }),
+      {
+        maxItems: limits.UPSTREAMS_MAX,
+        description:
+          "Servers that are asked with recursion: `host` or `host:port`, IPv6 addresses in brackets, `tls://host:port#name` for DNS over TLS.",
+      },
+    ),
+    enabled: flag("Whether names are forwarded that nothing else matches; otherwise they are refused."),
+  },
+  closed,
+);
+
+const secondsOrNull = (description: string) =>
+  Type.Union([Type.Null(), Type.Integer({ minimum: 0, maximum: limits.CACHE_TTL_SECONDS_MAX })], { description });
+
+const Hardening = Type.Object(
+  {
+    case_randomization: flag("Questions are asked in random case, which the answer has to repeat (0x20)."),
+    dns_cookies: flag("Questions carry a cookie (RFC 7873)."),
+    bailiwick_scrubbing: flag("What the question did not ask for is left out of answers."),
+    rebinding_protection: flag("Addresses of private networks are left out of answers."),
+    rebinding_exceptions: Type.Array(
+      Type.String({ minLength: 1, maxLength: limits.NAME_TEXT_MAX, examples: ["lan.example."] }),
+      {
+        maxItems: limits.REBINDING_EXCEPTIONS_MAX,
+        description: "Names that may have private addresses, with all names below; each ends in a dot.",
+      },
+    ),
+    max_udp_size: Type.Integer({
+      minimum: limits.UDP_SIZE_MIN,
+      maximum: limits.UDP_SIZE_MAX,
+      description: "The largest answer over UDP that upstreams are asked for.",
+    }),
+    min_ttl_seconds: secondsOrNull("A lower TTL is raised to this; null: as the cache has it."),
+    max_ttl_seconds: secondsOrNull("A higher TTL is lowered to this; null: as the cache has it."),
+    serve_stale: flag("Answers whose time is over are given where no upstream answers (RFC 8767)."),
+    serve_stale_seconds: from1To(limits.SERVE_STALE_SECONDS_MAX, "For how long after their time."),
+    refuse_any: flag("Queries of type ANY are refused."),
+  },
+  closed,
+);
+
 export const CONFIG_SCHEMAS = {
   "rate-limits": RateLimits,
   "delete-guardrails": DeleteGuardrails,
@@ -173,6 +218,8 @@ export const CONFIG_SCHEMAS = {
   "private-endpoints": PrivateEndpoints,
   transport: Transport,
   otlp: Otlp,
+  "default-forwarder": DefaultForwarder,
+  hardening: Hardening,
 } as const satisfies Record<string, TObject>;
 
 export type ConfigName = keyof typeof CONFIG_SCHEMAS;
@@ -204,6 +251,20 @@ export const CONFIG_UNSET: { readonly [Name in ConfigName]: ConfigSettings<Name>
   "private-endpoints": { enabled: false },
   transport: { dot_enabled: false, dot_listen_addr: "0.0.0.0:853", doh_enabled: false, doh_listen_addr: "0.0.0.0:443" },
   otlp: { enabled: false, endpoint: null, headers: {}, interval_seconds: 60, timeout_seconds: 10 },
+  "default-forwarder": { upstreams: [], enabled: false },
+  hardening: {
+    case_randomization: true,
+    dns_cookies: true,
+    bailiwick_scrubbing: true,
+    rebinding_protection: false,
+    rebinding_exceptions: [],
+    max_udp_size: 1_232,
+    min_ttl_seconds: null,
+    max_ttl_seconds: null,
+    serve_stale: false,
+    serve_stale_seconds: 86_400,
+    refuse_any: false,
+  },
 };
 
 /** What 0 stands for. */

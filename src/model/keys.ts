@@ -26,6 +26,10 @@ export const KIND_BYTES = {
   "subnet-mapping": 8,
   config: 9,
   healthcheck: 10,
+  forwarder: 11,
+  "stub-zone": 12,
+  blocklist: 13,
+  "blocklist-part": 14,
 } as const satisfies Record<Kind, number>;
 
 const KIND_OF_BYTE = new Map(Object.entries(KIND_BYTES).map(([kind, byte]) => [byte as number, kind as Kind]));
@@ -50,6 +54,10 @@ const PARTS: { readonly [K in Kind]: readonly Part[] } = {
   "subnet-mapping": ["text"],
   config: ["text"],
   healthcheck: ["text"],
+  blocklist: ["text"],
+  "blocklist-part": ["text"],
+  forwarder: ["name"],
+  "stub-zone": ["name"],
 };
 
 /** A key that cannot be written: too long, or a name that is none. Rules of the model refuse both before. */

@@ -118,6 +118,19 @@ export const OTLP_HEADERS_MAX = 32;
 /** An address or a host name, with a port. */
 export const ENDPOINT_MAX = 262;
 
+/** Forwarders and stub zones. */
+export const UPSTREAMS_MAX = 16;
+/** `tls://`, a host with its port, `#` and a name. */
+export const UPSTREAM_TEXT_MAX = 528;
+/** Conditional forwarders and stub zones together. */
+export const ROUTES_MAX = 5_000;
+export const REBINDING_EXCEPTIONS_MAX = 1_000;
+/** RFC 6891 section 6.2.3 knows no less; beyond it answers are fragmented on their way. */
+export const UDP_SIZE_MIN = 512;
+export const UDP_SIZE_MAX = 4_096;
+/** RFC 8767 section 5 recommends one to three days. */
+export const SERVE_STALE_SECONDS_MAX = 604_800;
+
 /** TSIG keys and subnet mappings. */
 export const TSIG_KEYS_MAX = 1_000;
 /** 128 bits; RFC 8945 section 8 wants a secret that cannot be guessed. */
@@ -131,3 +144,17 @@ export const SUBNET_MAPPINGS_MAX = 200_000;
 
 /** Access tokens whose signature a node need not verify again. */
 export const ACCESS_TOKENS_REMEMBERED_MAX = 4_096;
+
+/** The blocklist. A body of the largest list of usual names; a list of long names has fewer. */
+export const BLOCKLIST_BYTES_MAX = 40 * 1_000_000;
+export const BLOCKLIST_DOMAINS_MAX = 1_500_000;
+/** Names of one part, in bytes: deflated at worst and in base64 they fit into one value of the store. */
+export const BLOCKLIST_PART_BYTES_MAX = 44_000;
+/** Hashes of that many parts fit into one value of the store, the index. */
+export const BLOCKLIST_PARTS_MAX = 2_500;
+/** Names of one shard, in bytes. A list exceeds it where its names were chosen to. */
+export const BLOCKLIST_SHARD_BYTES_MAX = 2 ** 22;
+/** Lists up to here are shown in the order of names. */
+export const BLOCKLIST_SORTED_MAX = 10_000;
+/** Parts that no list names any more are kept so long: another node may be about to name them, or be reading them. */
+export const BLOCKLIST_PARTS_KEPT_MS = 3_600_000;

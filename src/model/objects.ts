@@ -195,6 +195,41 @@ export type HealthCheckBody = {
   readonly comment?: string;
 };
 
+/** Names at and below `domain` are asked of `upstreams`, with recursion. */
+export type ForwarderBody = {
+  readonly id: string;
+  /** Lower-case, absolute. */
+  readonly domain: string;
+  /** As they were written: see parseUpstream in dns/upstream.ts. */
+  readonly upstreams: readonly string[];
+  readonly comment?: string;
+};
+
+/** Names at and below `domain` are resolved from its name servers on, which `hints` lead to. */
+export type StubZoneBody = {
+  readonly id: string;
+  /** Lower-case, absolute. */
+  readonly domain: string;
+  /** As they were written, of plain DNS. */
+  readonly hints: readonly string[];
+  readonly comment?: string;
+};
+
+/** The list of blocked names: which parts it has. There is one, called `BLOCKLIST_NAME`. */
+export type BlocklistBody = {
+  readonly name: string;
+  readonly count: number;
+  /** For each shard the hashes of its parts in order, one behind the other: see model/blocklist.ts. */
+  readonly shards: readonly string[];
+};
+
+/** Names of one shard. It never changes: its key is the hash of its content. */
+export type BlocklistPartBody = {
+  readonly hash: string;
+  /** Base64 of the deflated names. */
+  readonly names: string;
+};
+
 /** One document of settings as configured; defaults are computed, never stored. */
 export type ConfigBody = { readonly name: string; readonly settings: Readonly<Record<string, unknown>> };
 
@@ -210,6 +245,10 @@ export type Bodies = {
   readonly "subnet-mapping": SubnetMappingBody;
   readonly config: ConfigBody;
   readonly healthcheck: HealthCheckBody;
+  readonly blocklist: BlocklistBody;
+  readonly "blocklist-part": BlocklistPartBody;
+  readonly forwarder: ForwarderBody;
+  readonly "stub-zone": StubZoneBody;
 };
 export type Kind = keyof Bodies;
 
@@ -227,6 +266,10 @@ export const NATURAL_KEYS: { readonly [K in Kind]: (body: Bodies[K]) => NaturalK
   "subnet-mapping": (mapping) => [mapping.subnet],
   config: (config) => [config.name],
   healthcheck: (check) => [check.name],
+  blocklist: (list) => [list.name],
+  "blocklist-part": (part) => [part.hash],
+  forwarder: (forwarder) => [forwarder.domain],
+  "stub-zone": (stub) => [stub.domain],
 };
 
 /** Ids are the prefix, "_" and 20 characters of base32 (100 random bits). */
@@ -240,4 +283,6 @@ export const ID_PREFIXES = {
   "tsig-key": "tsk",
   "subnet-mapping": "map",
   healthcheck: "chk",
+  forwarder: "fwd",
+  "stub-zone": "stb",
 } as const satisfies Partial<Record<Kind, string>>;

@@ -56,6 +56,10 @@ export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
   // Of every document of settings: single sign-on has a client secret, metrics export has headers.
   config: [{ path: ["settings", "client_secret"] }, { path: ["settings", "headers", "*"], isMoved: isOtherCollector }],
   healthcheck: probeSecrets(["http_config"], isOtherCheckTarget, isOtherCheckTokenUrl),
+  forwarder: [],
+  blocklist: [],
+  "blocklist-part": [],
+  "stub-zone": [],
 };
 
 /** Names of members that are masked in anything that is written down without a kind. */

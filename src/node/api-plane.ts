@@ -4,6 +4,7 @@ import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, startApiServer } from "../api/server.ts";
 import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
+import type { CacheView } from "../commands/cache.ts";
 import type { Explainer } from "../commands/explain.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
 import type { HealthView } from "../commands/health-view.ts";
@@ -11,17 +12,23 @@ import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
 import { hostText } from "../listen/address.ts";
+import type { IsOwnSocket } from "../model/upstreams.ts";
 import { ALONE, type ControlPlaneOptions, ONE_NODE } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
 
 /** What the API shows of other parts of the node. */
-export type ApiViews = { readonly health: HealthView; readonly explain: Explainer };
+export type ApiViews = {
+  readonly health: HealthView;
+  readonly explain: Explainer;
+  readonly cache: CacheView;
+  readonly isOwnSocket: IsOwnSocket;
+};
 
 /** Opens the API over a store that is served, with the admin that it needs at the first start. */
 export async function openApi(
   { config, keys, api, metrics, probe, version, onAdminPassword }: ControlPlaneOptions,
   context: CommandContext,
-  { health, explain }: ApiViews,
+  views: ApiViews,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
   const serviceAccountScope = config["auth.service_account_scope"];
@@ -40,8 +47,7 @@ export async function openApi(
       importTools: { parse: imports.parse, peers: ALONE },
       nodeRegion: config["node.region"],
       areScriptsEnabled: config["script_checks.enabled"],
-      health,
-      explain,
+      ...views,
       nodeCount: ONE_NODE,
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),

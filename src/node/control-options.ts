@@ -8,6 +8,7 @@ import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
 import type { NodeMetrics } from "./metrics.ts";
+import type { ResolveEnd } from "./resolve-plane.ts";
 
 export type ControlPlaneOptions = {
   readonly config: Config;
@@ -25,6 +26,10 @@ export type ControlPlaneOptions = {
   readonly probe: (path: ProbePath) => Promise<ProbeAnswer>;
   /** The health thread, whichever runs: a replacement says "ready". */
   readonly health: HealthPort<ToHealth, FromHealth>;
+  /** The thread that resolves, whichever runs. */
+  readonly resolve: ResolveEnd;
+  /** Sockets that this node answers DNS on, with the ports in use. */
+  readonly dns: readonly Address[];
   readonly log: Log;
   /** Called with the admin's password where this was the first start and the node has drawn one. */
   readonly onAdminPassword: (password: string) => void;

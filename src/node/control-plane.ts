@@ -10,6 +10,7 @@ import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
 import { createEventLog } from "./event-log.ts";
 import { openHealthPlane } from "./health-plane.ts";
 import { openNotifier } from "./notify-plane.ts";
+import { openResolvePlane } from "./resolve-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -72,12 +73,20 @@ export async function openControlPlane(
     log,
   });
   closing.use(health);
+  const resolve = openResolvePlane({
+    ...{ store, metrics, nodeId },
+    shared: options.shared,
+    resolve: options.resolve,
+    listens: options.dns,
+  });
+  closing.use(resolve);
   const publisher = openStorePublisher({
     store,
     writer: openImageWriter(options.shared),
     log,
     region: config["node.region"],
     gates: health.gates,
+    onRoutes: resolve.onRoutes,
   });
   closing.use(publisher);
   registerStore(opened, publisher, metrics.registry);
@@ -88,7 +97,7 @@ export async function openControlPlane(
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
   const explain = openExplainer({ options, store, health, publisher });
-  const api = await openApi(options, context, { health: health.view, explain }, closing);
+  const api = await openApi(options, context, { health: health.view, explain, ...resolve }, closing);
   return { store, publisher, api, imported };
 }
 

@@ -19,6 +19,7 @@ import { SERVED_ZONES_NAMED } from "./limits.ts";
 import { type Component, createManagementServer, createProbe } from "./management.ts";
 import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
+import { NOBODY_RESOLVES } from "./resolve-plane.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -35,6 +36,8 @@ export type ControlData = {
   readonly zones: readonly ZoneArgument[];
   readonly management: Address;
   readonly api: Address;
+  /** Sockets that this node answers DNS on, with the ports in use. */
+  readonly dns: readonly Address[];
   readonly version: string;
   /** The node starts: a fault ends it. */
   readonly isFirst: boolean;
@@ -89,6 +92,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
         metrics,
         probe,
         health,
+        resolve: NOBODY_RESOLVES,
         log,
         onAdminPassword: (password) => say({ kind: "admin-password", password }),
         onPublished: () => say({ kind: "published" }),

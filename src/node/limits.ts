@@ -73,6 +73,12 @@ export const HEALTH_VALUE_SERIES_MAX = 2_000;
 /** One scrape reads many figures of the health thread, and asks for them once. */
 export const HEALTH_FIGURES_MS = 500;
 
+/** Series of single upstreams in the metrics; the rest is counted together. Figures are asked for once a scrape. */
+export const UPSTREAM_SERIES_MAX = 100;
+export const RESOLVE_FIGURES_MS = 500;
+/** Who resolves knows a route for so long after it is gone: longer than any client of it waits. */
+export const ROUTES_KEPT_MS = 10_000;
+
 /** Events of health in the log within EVENT_LINES_MS; those beyond are counted. */
 export const EVENT_LINES_MAX = 100;
 export const EVENT_LINES_MS = 10_000;

@@ -36,6 +36,8 @@ const CONTROL_GAUGES = [
 export type NodeMetrics = {
   /** Other parts of the control thread put their figures here. */
   readonly registry: Registry;
+  /** Metrics in the text format that the registry cannot hold, gathered at each reading. */
+  readonly addText: (read: () => Promise<string>) => void;
   readonly read: () => Promise<MetricsText>;
 };
 
@@ -60,11 +62,13 @@ export function createMetrics(shared: SharedImage, status: NodeStatus, version: 
   }
   registerImage(shared, registry);
   registerNode(status, version, registry);
-  const read = async () => ({
-    text: `${await registry.metrics()}\n${latencyText(shared)}`,
-    contentType: registry.contentType,
-  });
-  return { registry, read: oneAtATime(read) };
+  const texts: (() => Promise<string>)[] = [async () => latencyText(shared)];
+  const read = async () => {
+    const registered = await registry.metrics();
+    const added = await Promise.all(texts.map((each) => each()));
+    return { text: `${registered}\n${added.join("")}`, contentType: registry.contentType };
+  };
+  return { registry, addText: (each) => void texts.push(each), read: oneAtATime(read) };
 }
 
 /** However many ask at once: who asks while the figures are gathered, shares the next gathering with all the others. */

@@ -101,6 +101,8 @@ type Frame = NodeOptions & {
   readonly status: NodeStatus;
   readonly nodeId: string;
   readonly keys: NodeKeys;
+  /** Where DNS is answered, with the ports in use. */
+  readonly dns: readonly Address[];
 };
 
 /** Starts a node; it serves when this returns. Throws OperatorError, with everything undone. */
@@ -121,7 +123,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   undo.use(renewCookieSecrets(shared, keys.cookies));
   const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
   const status = createNodeStatus(["control", "health", "stream", ...answerNames]);
-  const frame: Frame = { ...options, shared, status, nodeId, keys };
+  const dns = listeners.map(({ address }) => address);
+  const frame: Frame = { ...options, shared, status, nodeId, keys, dns };
 
   const published = Promise.withResolvers<void>();
   const runner = startRunner(config, data.path, log);
@@ -207,7 +210,7 @@ function startControl(
   readingThread: number,
   onPublished: () => void,
 ): Promise<RunningControl> {
-  const { config, zones, version, log, shared, status, nodeId, keys } = frame;
+  const { config, zones, version, log, shared, status, nodeId, keys, dns } = frame;
   return new Promise((resolve, reject) => {
     let started: RunningControl | undefined;
     const fail = (error: Error) => void thread.terminate().then(() => reject(error));
@@ -231,6 +234,7 @@ function startControl(
           zones: started === undefined ? zones : [],
           management: started?.management ?? config["management.listen"],
           api: started?.api ?? config["api.listen"],
+          dns,
           version,
           isFirst: started === undefined,
           healthPort,

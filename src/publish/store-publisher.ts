@@ -2,7 +2,7 @@
  * Keeps the image at what the store holds. It hears of every transaction before its writer does: what is small is on the
  * wire before the acknowledgement, what is large follows in slices, between which the thread does other things. New zones
  * and large changes are built beside what answers and shown by one store; other changes of several names are bracketed.
- * Overrides are kept by store-overrides.ts.
+ * Overrides are kept by store-overrides.ts, routes of forwarders and stub zones by store-routes.ts.
  */
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -15,6 +15,7 @@ import type { ChangeBatch, Store, Stored } from "../store/store.ts";
 import { openRegionMap, type RegionMap } from "./region-map.ts";
 import { type Names, typeBit } from "./selecting.ts";
 import { type OverridePublisher, openOverridePublisher } from "./store-overrides.ts";
+import { openRoutePublisher, type PublishedRoute, type RoutePublisher } from "./store-routes.ts";
 import {
   addStored,
   buildZone,
@@ -41,12 +42,14 @@ export type StorePublisherOptions = {
   readonly gates?: Gates;
   /** The region of this node; undefined or empty: none. */
   readonly region?: string | undefined;
+  /** See RoutePublisherOptions; default: nobody resolves. */
+  readonly onRoutes?: (routes: readonly PublishedRoute[]) => void;
 };
 
 export type PublishStats = {
   /** Zones that wait to be published, or are being published in slices. The overrides count as one. */
   readonly waitingZones: number;
-  /** Zones that could not be published since they last changed. The overrides count as one, and so do the subnet mappings. */
+  /** Zones that could not be published since they last changed. The overrides, subnet mappings and routes count as one each. */
   readonly failedZones: number;
   /** Changes of zones published, and the time from commit to image in all of them together. */
   readonly published: number;
@@ -95,6 +98,7 @@ type State = {
   readonly gates: Gates;
   readonly regions: RegionMap;
   readonly overrides: OverridePublisher;
+  readonly routes: RoutePublisher;
   readonly clock: () => number;
   readonly zones: Map<string, ZoneImage>;
   readonly queue: Map<string, Work>;
@@ -114,12 +118,13 @@ type State = {
 export function openStorePublisher(options: StorePublisherOptions): StorePublisher {
   const { store } = options;
   const state = createState(options);
-  const { regions, overrides } = state;
+  const { regions, overrides, routes } = state;
   const end = store.onChange((batch) => hear(state, batch));
   return {
     async start() {
       await regions.start();
       await overrides.start();
+      routes.start();
       await start(state);
       state.isStarted = !state.isEnded;
       settle(state);
@@ -130,7 +135,7 @@ export function openStorePublisher(options: StorePublisherOptions): StorePublish
     },
     stats: () => ({
       waitingZones: state.queue.size + (overrides.isWaiting() ? 1 : 0),
-      failedZones: state.failed.size + (overrides.isFailed() ? 1 : 0) + (regions.isFailed() ? 1 : 0),
+      failedZones: state.failed.size + [overrides, regions, routes].filter((part) => part.isFailed()).length,
       published: state.published,
       publishedMs: state.publishedMs,
       slowestMs: state.slowestMs,
@@ -169,6 +174,11 @@ function createState(options: StorePublisherOptions): State {
         collectSome(state);
         settle(state);
       },
+    }),
+    routes: openRoutePublisher({
+      ...{ store, writer, log },
+      onRoutes: options.onRoutes ?? (() => {}),
+      onChanged: () => collectSome(state),
     }),
     clock,
     zones: new Map(),
@@ -227,6 +237,7 @@ function hear(state: State, batch: ChangeBatch): void {
   // What is published from here on is so by the mappings as they are now.
   state.regions.hear(batch);
   state.overrides.hear(batch);
+  state.routes.hear(batch);
   takeUp(state, sortByZone(state, batch).values());
 }
 

@@ -59,7 +59,7 @@ async function operationsOf({ api }: World): Promise<readonly Operation[]> {
 /** The path with something that is there. */
 function pathOf(
   { path }: Operation,
-  { zones, records, user, account, override, mapping, key, check }: World["furniture"],
+  { zones, records, user, account, override, mapping, key, check, forwarder, stub }: World["furniture"],
 ): string {
   const [, collection = ""] = path.split("/");
   const ids: Readonly<Record<string, string>> = {
@@ -71,6 +71,8 @@ function pathOf(
     "subnet-mappings": mapping,
     "tsig-keys": key,
     healthchecks: check,
+    forwarders: forwarder,
+    "stub-zones": stub,
   };
   return path.replace(/\{\w+\}/, () => encodeURIComponent(ids[collection] ?? assert.fail(path)));
 }

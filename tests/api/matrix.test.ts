@@ -69,6 +69,22 @@ editor    csrf  none  POST /subnet-mappings
 readonly  -     any   GET /subnet-mappings/{id}
 editor    csrf  none  DELETE /subnet-mappings/{id}
 readonly  -     any   GET /regions
+readonly  -     any   GET /forwarders/default
+editor    csrf  none  PUT /forwarders/default
+admin     -     any   GET /forwarders/hardening
+admin     csrf  none  PUT /forwarders/hardening
+readonly  -     any   GET /forwarders
+editor    csrf  none  POST /forwarders
+readonly  -     any   GET /forwarders/{id}
+editor    csrf  none  PUT /forwarders/{id}
+editor    csrf  none  DELETE /forwarders/{id}
+readonly  -     any   GET /stub-zones
+editor    csrf  none  POST /stub-zones
+readonly  -     any   GET /stub-zones/{id}
+editor    csrf  none  PUT /stub-zones/{id}
+editor    csrf  none  DELETE /stub-zones/{id}
+readonly  -     any   GET /cache
+editor    csrf  none  POST /cache/flush
 readonly  -     any   GET /config/rate-limits
 admin     csrf  none  PUT /config/rate-limits
 readonly  -     any   GET /config/delete-guardrails
@@ -130,7 +146,7 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
   if (inZones !== undefined) {
     return [{ path: put(inZones[0]), where: "mine" }, { path: put(inZones[1]), where: "other" }, unknown];
   }
-  const { user, account, override, mapping, key, check } = others;
+  const { user, account, override, mapping, key, check, forwarder, stub } = others;
   const id = {
     users: user,
     "service-accounts": account,
@@ -138,6 +154,8 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
     "subnet-mappings": mapping,
     "tsig-keys": key,
     healthchecks: check,
+    forwarders: forwarder,
+    "stub-zones": stub,
   }[collection];
   assert.ok(id !== undefined, path);
   return [{ path: put(id), where: "no zone" }, unknown];

@@ -16,6 +16,7 @@ import { LIST_PAGE_MAX, type Store } from "../../src/store/store.ts";
 import { type ApiReply, type ApiRequest, startApi, type TestApi, type TestApiOptions } from "../support/api.ts";
 import { ALONE } from "../support/commands.ts";
 import { explainerOver } from "../support/explainer.ts";
+import { fakeCache } from "../support/fake-cache.ts";
 import { openHealthLab } from "../support/health-plane.ts";
 
 const MINUTE_MS = 60_000;
@@ -41,6 +42,8 @@ export type Furniture = {
   readonly mapping: string;
   readonly key: string;
   readonly check: string;
+  readonly forwarder: string;
+  readonly stub: string;
 };
 
 export type World = AsyncDisposable & {
@@ -116,6 +119,8 @@ export async function furnish(make: Make, suffix = ""): Promise<Furniture> {
     key: (await make("POST", "/tsig-keys", { name: `key${suffix}.` })).name,
     check: (await make("POST", "/healthchecks", { name: `check${suffix}`, protocol: "tcp", target: "192.0.2.1:5432" }))
       .id,
+    forwarder: (await make("POST", "/forwarders", { domain: `fwd${suffix}.example.`, upstreams: ["192.0.2.53"] })).id,
+    stub: (await make("POST", "/stub-zones", { domain: `stub${suffix}.example.`, hints: ["192.0.2.53:53"] })).id,
   };
 }
 
@@ -242,6 +247,8 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
       areScriptsEnabled: true,
       health: health.view,
       explain: explainerOver({ store: context.store, health }),
+      isOwnSocket: () => false,
+      cache: fakeCache(),
       nodeCount: () => 1,
     });
     return made.routes;

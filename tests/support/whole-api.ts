@@ -9,6 +9,7 @@ import { createImportThread } from "../../src/node/import-thread.ts";
 import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
 import { ALONE } from "./commands.ts";
 import { explainerOver } from "./explainer.ts";
+import { fakeCache } from "./fake-cache.ts";
 import { type HealthLab, openHealthLab } from "./health-plane.ts";
 
 export type WholeApi = TestApi & { readonly routes: readonly Route[] };
@@ -30,6 +31,8 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       areScriptsEnabled: true,
       health: health.view,
       explain: explainerOver({ store: context.store, health }),
+      isOwnSocket: () => false,
+      cache: fakeCache(),
       nodeCount: () => 1,
     });
     return routes;

@@ -2,11 +2,21 @@
 import { putConfig, viewConfig } from "../../commands/config-documents.ts";
 import type { CommandContext } from "../../commands/run.ts";
 import { configUpdateSchema, configViewSchema } from "../../model/config-documents.ts";
-import type { ConfigName } from "../../model/config-schemas.ts";
+import type { ConfigName, ConfigSettings } from "../../model/config-schemas.ts";
+import type { Role } from "../../model/objects.ts";
+import type { FieldFault } from "../../model/refusal.ts";
 import { type Route, route } from "../route.ts";
 
-/** Where each document is, and what it is called in the documentation. */
-const DOCUMENTS: { readonly [Name in ConfigName]: { readonly path: string; readonly title: string } } = {
+/** Where a document is, what it is called in the documentation, and who may read and write it. */
+type Place = {
+  readonly path: string;
+  readonly title: string;
+  readonly tag?: string;
+  readonly read?: Role;
+  readonly write?: Role;
+};
+
+const DOCUMENTS: { readonly [Name in ConfigName]: Place } = {
   "rate-limits": { path: "/config/rate-limits", title: "the limits of requests a minute" },
   "delete-guardrails": { path: "/config/delete-guardrails", title: "the guardrails of deletions" },
   "region-discovery": { path: "/config/region-discovery", title: "how regions are discovered" },
@@ -19,9 +29,21 @@ const DOCUMENTS: { readonly [Name in ConfigName]: { readonly path: string; reado
   "private-endpoints": { path: "/config/private-endpoints", title: "the automation of private endpoints" },
   transport: { path: "/transport-config", title: "DNS over TLS and over HTTPS" },
   otlp: { path: "/observability/otlp", title: "the export of metrics" },
+  "default-forwarder": {
+    path: "/forwarders/default",
+    title: "the default forwarder, for names that nothing else matches",
+    tag: "forwarders",
+    write: "editor",
+  },
+  hardening: {
+    path: "/forwarders/hardening",
+    title: "how answers of the default forwarder are hardened",
+    tag: "forwarders",
+    read: "admin",
+  },
 };
 
-/** The routes of every document of settings. */
+/** The routes of the documents that are about settings and nothing else. */
 export function configRoutes(context: CommandContext): readonly Route[] {
   return CONFIG_NAMES.flatMap((name) => documentRoutes(context, name));
 }
@@ -41,16 +63,21 @@ const CONFIG_NAMES: readonly ConfigName[] = [
   "otlp",
 ];
 
-function documentRoutes(context: CommandContext, name: ConfigName): readonly Route[] {
-  const { path, title } = DOCUMENTS[name];
+/** The routes of one document; see putConfig for `faultsOf`. */
+export function documentRoutes<Name extends ConfigName>(
+  context: CommandContext,
+  name: Name,
+  faultsOf?: (settings: ConfigSettings<Name>) => readonly FieldFault[],
+): readonly Route[] {
+  const { path, title, tag = "configuration", read = "readonly", write = "admin" } = DOCUMENTS[name];
   const response = configViewSchema(name);
   return [
     route({
       method: "GET",
       path,
       summary: `Read ${title}: as configured, and under "effective" as applied`,
-      tag: "configuration",
-      access: "readonly",
+      tag,
+      access: read,
       response,
       handle: () => {
         const { view, etag } = viewConfig(context.store, name);
@@ -61,12 +88,12 @@ function documentRoutes(context: CommandContext, name: ConfigName): readonly Rou
       method: "PUT",
       path,
       summary: `Change the fields given of ${title}; null leaves a field to its default`,
-      tag: "configuration",
-      access: "admin",
+      tag,
+      access: write,
       body: configUpdateSchema(name),
       response,
       handle: async ({ body, caller }) => {
-        const { view, etag } = await putConfig(context, caller, name, body);
+        const { view, etag } = await putConfig(context, caller, name, body, faultsOf);
         return { headers: etag === undefined || caller.dryRun ? {} : { etag }, body: view };
       },
     }),

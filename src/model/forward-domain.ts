@@ -1,0 +1,78 @@
+/** What forwarders and stub zones have in common: the domain that leads to them, and fields around it. */
+import { Type } from "typebox";
+import { ipFromText } from "../base/ip.ts";
+import { parseUpstream } from "../dns/upstream.ts";
+import { CommentShape, orNull } from "./answer-fields.ts";
+import * as limits from "./limits.ts";
+import { anyFullName, fullName } from "./names.ts";
+import type { FieldFault } from "./refusal.ts";
+import type { IsOwnSocket } from "./upstreams.ts";
+
+export const DomainShape = Type.String({
+  minLength: 1,
+  maxLength: limits.NAME_TEXT_MAX,
+  description: "Full name that ends in a dot; names below it belong to it.",
+  examples: ["corp.example."],
+});
+const ReadOnlyText = Type.Optional(Type.String({ maxLength: limits.NAME_TEXT_MAX, readOnly: true }));
+/** As an update has them, since a client sends back what it was given. */
+export const READ_ONLY_FIELDS = {
+  id: ReadOnlyText,
+  created_at: ReadOnlyText,
+  updated_at: ReadOnlyText,
+  warnings: Type.Optional(Type.Array(Type.String({ maxLength: 2_000 }), { maxItems: 10, readOnly: true })),
+};
+export const CommentUpdate = Type.Optional(orNull(CommentShape));
+
+const Time = Type.String({ format: "date-time" });
+export const ROUTE_VIEW = {
+  domain: DomainShape,
+  comment: Type.Optional(CommentShape),
+  created_at: Time,
+  updated_at: Time,
+  warnings: Type.Optional(
+    Type.Array(Type.String(), { description: "In the answer to a write: what is allowed and seldom meant." }),
+  ),
+};
+
+export type DomainOutcome =
+  | { readonly kind: "domain"; readonly domain: string }
+  | { readonly kind: "fault"; readonly fault: FieldFault };
+
+/** The one spelling of the domain of a forwarder or stub zone. */
+export function forwardDomain(text: string): DomainOutcome {
+  const outcome = fullName(text);
+  const detail =
+    outcome.kind === "fault"
+      ? outcome.detail
+      : outcome.text === "."
+        ? "must not be the root: what nothing else matches is the default forwarder's, at /forwarders/default"
+        : undefined;
+  if (outcome.kind === "name" && detail === undefined) return { kind: "domain", domain: outcome.text };
+  return { kind: "fault", fault: { pointer: "/domain", detail: detail ?? "" } };
+}
+
+/** A stored name in wire form. */
+export function domainWire(domain: string): Uint8Array {
+  const outcome = anyFullName(domain);
+  if (outcome.kind === "fault") throw new Error(`the stored domain ${JSON.stringify(domain)} is no name`);
+  return outcome.wire;
+}
+
+/** Faults of upstreams that are this node itself: what it forwards there would come back to it. */
+export function ownSocketFaults(pointer: string, texts: readonly string[], isOwn: IsOwnSocket): readonly FieldFault[] {
+  return texts.flatMap((text, index) => {
+    const parsed = parseUpstream(text);
+    if (parsed.kind === "fault") return [];
+    const address = ipFromText(parsed.upstream.host);
+    if (address === undefined || !isOwn(address, parsed.upstream.port)) return [];
+    return [{ pointer: `${pointer}/${index}`, detail: "is an address that this node itself answers on" }];
+  });
+}
+
+/** What is allowed and seldom meant. */
+export function domainWarnings(domain: string, isOwnZone: boolean): readonly string[] {
+  return isOwnZone
+    ? [`this node holds the zone ${domain} itself, and answers from it: nothing is asked elsewhere`]
+    : [];
+}
