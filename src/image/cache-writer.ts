@@ -46,8 +46,8 @@ export type CacheWriterOptions = {
   readonly nowSeconds: () => number;
 };
 
-/** Entries that are still in use and would have to go for one put, and go to the head instead: more would make it slow. */
-const SECOND_CHANCES_MAX = 4;
+/** Entries in use that would have to go for one put, and go to the head instead: more would make it slow. */
+const SECOND_CHANCES_MAX = 16;
 /** No entry takes more of the ring than this part of it. */
 const RING_SHARE = 4;
 const PLACES_MAX = 0xffff;
@@ -106,7 +106,10 @@ export function createCacheWriter(shared: SharedImage, { nowSeconds }: CacheWrit
       all[entry + ENTRY.STALE_UNTIL] = isAhead(keptUntil, untilSeconds) ? untilSeconds : keptUntil;
       return true;
     },
-    flush: (what) => (what === undefined ? flushAll(state) : flushName(state, what.name, what.isSubtree)),
+    flush(what) {
+      if (what === undefined || (what.isSubtree && what.name.length === 0)) return flushAll(state);
+      return flushName(state, what.name, what.isSubtree);
+    },
     resize(bytes) {
       if (bytes % CACHE_PAGE_BYTES !== 0 || bytes < 0 || bytes > CACHE_MAX_BYTES)
         throw new RangeError(`${bytes} bytes`);
@@ -228,8 +231,8 @@ function putAnswer(state: State, key: NameKey, answer: CachedAnswer): boolean {
   const same = findCached(view, key, answer.type, answer.flags) === 0 ? 0 : view.slot;
   publish(state, units, hash, same, 0, routingWord(answer.routing, headPosition(state.ring)));
   state.insertions++;
-  state.chances = 0;
-  for (const again of kept) putAgain(state, again);
+  // Whoever comes back may take the place of others that are in use: the list grows meanwhile.
+  for (let index = 0; index < kept.length; index++) putAgain(state, kept[index]!);
   kept.length = 0;
   return true;
 }
@@ -314,24 +317,25 @@ function wordAt({ view, ring }: State, position: number): number {
   return wordOfPlace(ring, position & view.placeMask);
 }
 
-/** A slot of a bucket without an entry: where there is none, what has expired or else the oldest goes. */
+/** A slot of a bucket without an entry: where there is none, the oldest goes of those that have expired, or are not used, or all. */
 function freeSlot(state: State, hash: number): number {
   const { words } = state.view;
   const bucket = bucketAt(state.view, hash);
   const now = state.nowSeconds();
-  let oldest = 0;
-  let isOldestExpired = false;
+  let victim = 0;
+  let victimRank = 0;
   for (let slot = bucket; slot < bucket + BUCKET_SLOTS * SLOT.WORDS; slot += SLOT.WORDS) {
     const position = words[slot + SLOT.POSITION]!;
     if (position === 0) return slot;
     const isExpired = !isAhead(words[wordAt(state, position) + ENTRY.EXPIRES]!, now);
-    const isOlder = oldest === 0 || ((position - words[oldest + SLOT.POSITION]!) | 0) < 0;
-    if (isExpired === isOldestExpired ? isOlder : isExpired) {
-      oldest = slot;
-      isOldestExpired = isExpired;
+    const rank = isExpired ? 2 : (words[slot + SLOT.USE]! & USED_MASK) === 0 ? 1 : 0;
+    const isOlder = victim === 0 || ((position - words[victim + SLOT.POSITION]!) | 0) < 0;
+    if (rank > victimRank || (rank === victimRank && isOlder)) {
+      victim = slot;
+      victimRank = rank;
     }
   }
-  if (!isOldestExpired) state.evictions++;
-  removeSlot(state, oldest, wordAt(state, words[oldest + SLOT.POSITION]!));
-  return oldest;
+  if (victimRank < 2) state.evictions++;
+  removeSlot(state, victim, wordAt(state, words[victim + SLOT.POSITION]!));
+  return victim;
 }
