@@ -84,7 +84,9 @@ export function readResponse(message: Message, rules: ReadRules): Reading {
   }
   const soa = findSoa(message.authorities, rules, chain.last);
   if (soa === undefined) {
-    if (message.rcode === RCODE.NXDOMAIN) return finish(message, rules, chain, RCODE.NXDOMAIN, [], false);
+    const isDenial = message.rcode === RCODE.NXDOMAIN && (rules.isRecursive || hasAuthority(message));
+    if (isDenial) return finish(message, rules, chain, RCODE.NXDOMAIN, [], false);
+    if (message.rcode === RCODE.NXDOMAIN) return failure(message);
     // The rest of the chain was left out: whoever it concerns asks for the target itself.
     if (chain.followed.length > 0) return finish(message, rules, chain, RCODE.NOERROR, [], true);
     const referral = readReferral(message, rules);
