@@ -41,8 +41,8 @@ export type ResolverOptions = {
   readonly hashSeed: number;
   /** Seconds since 1970, whole ones. */
   readonly nowSeconds: () => number;
-  /** Runs something once after so long; what is returned takes it back. */
-  readonly startTimer: (run: () => void, delayMs: number) => () => void;
+  /** Runs something once after so long, as `after` of timers.ts; what is returned calls it off. */
+  readonly after: (delayMs: number, run: () => void) => () => void;
   /** Port of the name servers that referrals and zone cuts name. */
   readonly nameServerPort: number;
 };

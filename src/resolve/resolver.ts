@@ -176,7 +176,7 @@ function goDown(
     {
       askServers: options.askServers,
       learned,
-      startTimer: options.startTimer,
+      after: options.after,
       nameServerPort: options.nameServerPort,
       findAddresses: (name, onFound) =>
         findNameServer(
@@ -319,10 +319,10 @@ function watchStale(state: State, flight: Flight): void {
   const { asked } = flight;
   if (flight.stopStaleTimer !== undefined || flight.waiters.length === 0 || staleSeconds(state, asked) === 0) return;
   if (findEntry(state, asked) === 0) return;
-  flight.stopStaleTimer = state.options.startTimer(() => {
+  flight.stopStaleTimer = state.options.after(limits.STALE_AFTER_MS, () => {
     flight.stopStaleTimer = undefined;
     if (useStale(state, asked)) tellWaiters(state.flights, flight, { kind: "stored" }, undefined);
-  }, limits.STALE_AFTER_MS);
+  });
 }
 
 function setSettings(state: State, { routes, cache }: ResolveSettings): void {

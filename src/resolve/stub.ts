@@ -44,7 +44,7 @@ export type Iteration = {
 export type IterationTools = {
   readonly askServers: AskServers;
   readonly learned: Kept<Cut>;
-  readonly startTimer: (run: () => void, delayMs: number) => () => void;
+  readonly after: (delayMs: number, run: () => void) => () => void;
   readonly nameServerPort: number;
   /** The addresses of a name server; undefined: this question may cause no further look-up. */
   readonly findAddresses: (
@@ -77,7 +77,7 @@ export function iterate(iteration: Iteration, tools: IterationTools, onDone: (re
     cancel: () => {},
     stopTimer: () => {},
   };
-  state.stopTimer = tools.startTimer(() => finish(state, failed(EDE.NO_REACHABLE_AUTHORITY, "timeout")), ITERATION_MS);
+  state.stopTimer = tools.after(ITERATION_MS, () => finish(state, failed(EDE.NO_REACHABLE_AUTHORITY, "timeout")));
   const { route, domain, question } = iteration;
   const known = nearestCut(tools.learned, route, domain, question.name, question.type);
   if (known === undefined) begin(state);
