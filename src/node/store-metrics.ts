@@ -14,6 +14,8 @@ const KINDS: readonly Kind[] = [
   "tsig-key",
   "subnet-mapping",
   "healthcheck",
+  "forwarder",
+  "stub-zone",
 ];
 const WRITE_BOUNDS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 
