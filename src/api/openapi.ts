@@ -145,7 +145,9 @@ function headerParameters(row: Route): readonly Json[] {
 
 function requestBody(row: Route): Json {
   if (row.rawBody !== undefined) {
-    const content = Object.fromEntries(row.rawBody.map((type) => [type, {}]));
+    const { body } = row;
+    const media = body === undefined ? {} : { schema: plain(body), example: exampleOf("", body) };
+    const content = Object.fromEntries(row.rawBody.map((type) => [type, media]));
     return { requestBody: { required: true, description: bodyLimitText(row), content } };
   }
   if (row.body === undefined) return {};

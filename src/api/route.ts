@@ -46,7 +46,7 @@ export type Route<Params extends TSchema = TSchema, Query extends TSchema = TSch
   /** Query parameters arrive as text; integers and booleans are converted by the server. `dry_run` is added by itself to mutating routes. */
   readonly query?: Query;
   readonly body?: Body;
-  /** Media types that arrive as a Buffer in `body`, unparsed. */
+  /** Media types that arrive as a Buffer in `body`, unparsed; a schema in `body` is for the documentation then. */
   readonly rawBody?: readonly string[];
   /** Bytes; default 1 MiB. */
   readonly bodyLimitBytes?: number;

@@ -1,4 +1,5 @@
 /** The table of all routes: what a node serves, and what tests walk. */
+import type { BlocklistTools } from "../commands/blocklist.ts";
 import type { CacheView } from "../commands/cache.ts";
 import { followConfig } from "../commands/config-documents.ts";
 import type { Explainer } from "../commands/explain.ts";
@@ -13,6 +14,7 @@ import type { RateClass } from "./rate-limiter.ts";
 import type { Route } from "./route.ts";
 import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
+import { blocklistRoutes } from "./routes/blocklist.ts";
 import { cacheRoutes } from "./routes/cache.ts";
 import { configRoutes } from "./routes/config.ts";
 import { explainRoutes } from "./routes/explain.ts";
@@ -47,6 +49,7 @@ export type RouteParts = {
   /** Whether a socket is one that this node answers DNS on. */
   readonly isOwnSocket: IsOwnSocket;
   readonly cache: CacheView;
+  readonly blocklist: BlocklistTools;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
 };
@@ -72,6 +75,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...regionRoutes(context, nodeRegion),
     ...forwarderRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),
     ...stubZoneRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),
+    ...blocklistRoutes(context, parts.blocklist),
     ...cacheRoutes(context, parts.cache),
     ...configRoutes(context),
     ...auditRoutes(context),

@@ -4,6 +4,7 @@ import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, startApiServer } from "../api/server.ts";
 import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
+import { openBlocklistKeeper } from "../commands/blocklist-keeper.ts";
 import type { CacheView } from "../commands/cache.ts";
 import type { Explainer } from "../commands/explain.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
@@ -22,19 +23,22 @@ export type ApiViews = {
   readonly explain: Explainer;
   readonly cache: CacheView;
   readonly isOwnSocket: IsOwnSocket;
+  /** See StorePublisher. */
+  readonly blocklistInForce: () => Promise<void>;
 };
 
 /** Opens the API over a store that is served, with the admin that it needs at the first start. */
 export async function openApi(
   { config, keys, api, metrics, probe, version, onAdminPassword }: ControlPlaneOptions,
   context: CommandContext,
-  views: ApiViews,
+  { blocklistInForce, ...views }: ApiViews,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
   const serviceAccountScope = config["auth.service_account_scope"];
   const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
   closing.defer(signIn.close);
   const imports = closing.use(createImportThread());
+  closing.use(openBlocklistKeeper(context));
   const observing = createApiMetrics(metrics.registry);
   const certFile = config["api.tls_cert_file"];
   const keyFile = config["api.tls_key_file"];
@@ -48,6 +52,7 @@ export async function openApi(
       nodeRegion: config["node.region"],
       areScriptsEnabled: config["script_checks.enabled"],
       ...views,
+      blocklist: { read: imports.readBlocklist, inForce: blocklistInForce },
       nodeCount: ONE_NODE,
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),

@@ -97,7 +97,12 @@ export async function openControlPlane(
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
   const explain = openExplainer({ options, store, health, publisher });
-  const api = await openApi(options, context, { health: health.view, explain, ...resolve }, closing);
+  const api = await openApi(
+    options,
+    context,
+    { health: health.view, explain, blocklistInForce: publisher.blocklistInForce, ...resolve },
+    closing,
+  );
   return { store, publisher, api, imported };
 }
 

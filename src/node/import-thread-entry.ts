@@ -1,6 +1,7 @@
 /** The thread that reads imports: one at a time, kept until it is dropped. */
 import { parentPort } from "node:worker_threads";
 import { errorText } from "../base/errors.ts";
+import { type ParsedBlocklist, parseBlocklist } from "../commands/blocklist-parse.ts";
 import type { ParsedImport } from "../commands/import-draft.ts";
 import { parseImport } from "../commands/import-parse.ts";
 import type { ImportSlice } from "../commands/import-parser.ts";
@@ -10,6 +11,7 @@ import type { ImportAnswer, ImportQuestion } from "./import-messages.ts";
 
 let parsed: ParsedImport | undefined;
 let slices: Iterator<ImportSlice> | undefined;
+let blocklist: ParsedBlocklist | undefined;
 
 function answer(question: ImportQuestion): ImportAnswer {
   switch (question.kind) {
@@ -21,9 +23,15 @@ function answer(question: ImportQuestion): ImportAnswer {
       return { kind: "done" };
     case "next":
       return { kind: "slice", slice: nextSlice() };
+    case "blocklist":
+      blocklist = parseBlocklist(question.body);
+      return { kind: "blocklist", list: blocklist.list };
+    case "blocklist-parts":
+      return { kind: "blocklist-parts", parts: question.keys.flatMap((key) => blocklist?.part(key) ?? []) };
     case "drop":
       parsed = undefined;
       slices = undefined;
+      blocklist = undefined;
       return { kind: "done" };
   }
 }

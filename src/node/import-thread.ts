@@ -3,13 +3,18 @@
  * cost that thread its memory, but neither the API nor DNS. The thread starts with the first import and ends when idle.
  */
 import { Worker } from "node:worker_threads";
+import type { BlocklistReader, BlocklistReading } from "../commands/blocklist.ts";
 import type { ImportSource } from "../commands/import-draft.ts";
 import type { ImportParser, ImportReading, ImportSlice } from "../commands/import-parser.ts";
 import { Refusal } from "../model/refusal.ts";
 import { IMPORT_HEAP_MB, IMPORT_IDLE_MS, IMPORT_READ_MS, IMPORTS_WAITING_MAX } from "./import-limits.ts";
 import type { ImportAnswer, ImportQuestion } from "./import-messages.ts";
 
-export type ImportThread = AsyncDisposable & { readonly parse: ImportParser };
+export type ImportThread = AsyncDisposable & {
+  readonly parse: ImportParser;
+  /** Takes the bytes over where they have their memory for themselves. */
+  readonly readBlocklist: BlocklistReader;
+};
 
 export type ImportThreadOptions = {
   readonly heapMb?: number;
@@ -43,6 +48,7 @@ export function createImportThread(options: ImportThreadOptions = {}): ImportThr
   };
   return {
     parse: (source, signal) => parse(state, source, signal),
+    readBlocklist: (body, signal) => readBlocklist(state, body, signal),
     [Symbol.asyncDispose]: async () => {
       state.isClosed = true;
       await endWorker(state, new Refusal("not_ready", "the node is stopping"));
@@ -51,16 +57,46 @@ export function createImportThread(options: ImportThreadOptions = {}): ImportThr
 }
 
 async function parse(state: State, source: ImportSource, signal: AbortSignal | undefined): Promise<ImportReading> {
+  // A copy of its own, so that its memory can change threads.
+  const question = (): ImportQuestion => ({ kind: "parse", source: { ...source, body: new Uint8Array(source.body) } });
+  const { answer, end } = await begin(state, question, signal);
+  if (answer.kind !== "parsed") throw new Error(`the thread of imports answered ${answer.kind}`);
+  const { format, zones, parseErrors } = answer;
+  return { format, zones, parseErrors, slices: () => slicesOf(state), [Symbol.asyncDispose]: end };
+}
+
+async function readBlocklist(state: State, body: Uint8Array, signal?: AbortSignal): Promise<BlocklistReading> {
+  const question = (): ImportQuestion => ({ kind: "blocklist", body: ownMemory(body) });
+  const { answer, end } = await begin(state, question, signal);
+  if (answer.kind !== "blocklist") throw new Error(`the thread of imports answered ${answer.kind}`);
+  const parts: BlocklistReading["parts"] = async (keys) => {
+    const given = await ask(state, { kind: "blocklist-parts", keys });
+    if (given.kind !== "blocklist-parts") throw new Error(`the thread of imports answered ${given.kind}`);
+    return given.parts;
+  };
+  return { list: answer.list, parts, [Symbol.asyncDispose]: end };
+}
+
+/** The same bytes where nothing else lies in their memory, which can change threads then; else a copy. */
+function ownMemory(body: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = body;
+  const isOwn = buffer instanceof ArrayBuffer && byteOffset === 0 && byteLength === buffer.byteLength;
+  return isOwn ? new Uint8Array(buffer) : new Uint8Array(body);
+}
+
+/** Asks the first question about a body when its turn has come. Whoever has the answer calls `end` once. */
+async function begin(
+  state: State,
+  question: () => ImportQuestion,
+  signal: AbortSignal | undefined,
+): Promise<{ readonly answer: ImportAnswer; readonly end: () => Promise<void> }> {
   const release = await takeTurn(state);
   try {
     if (state.isClosed) throw new Refusal("not_ready", "the node is stopping");
     // The client has gone while it waited: nobody would read the answer.
     if (signal?.aborted) throw new Refusal("invalid_request", "the client has gone");
-    // A copy of its own, so that its memory can change threads.
-    const body = new Uint8Array(source.body);
-    const answer = await ask(state, { kind: "parse", source: { ...source, body } }, [body.buffer]);
-    if (answer.kind !== "parsed") throw new Error(`the thread of imports answered ${answer.kind}`);
-    const { format, zones, parseErrors } = answer;
+    const asked = question();
+    const answer = await ask(state, asked, memoryOf(asked));
     const end = async () => {
       try {
         await ask(state, { kind: "drop" });
@@ -68,11 +104,18 @@ async function parse(state: State, source: ImportSource, signal: AbortSignal | u
         release();
       }
     };
-    return { format, zones, parseErrors, slices: () => slicesOf(state), [Symbol.asyncDispose]: end };
+    return { answer, end };
   } catch (error) {
     release();
     throw error;
   }
+}
+
+/** What a question hands over instead of copying it. */
+function memoryOf(question: ImportQuestion): ArrayBuffer[] {
+  const body =
+    question.kind === "parse" ? question.source.body : question.kind === "blocklist" ? question.body : undefined;
+  return body?.buffer instanceof ArrayBuffer ? [body.buffer] : [];
 }
 
 /** Waits until no other import is being read. The result lets the next one in. */
@@ -137,7 +180,7 @@ async function ask(state: State, question: ImportQuestion, transfer: ArrayBuffer
 function runningWorker(state: State, question: ImportQuestion): Worker | undefined {
   if (state.worker !== undefined) return state.worker;
   if (question.kind === "drop") return undefined;
-  if (question.kind !== "parse") throw new Error("the thread of imports has ended");
+  if (question.kind !== "parse" && question.kind !== "blocklist") throw new Error("the thread of imports has ended");
   const worker = new Worker(new URL("./import-thread-entry.ts", import.meta.url), {
     name: "import",
     resourceLimits: { maxOldGenerationSizeMb: state.options.heapMb },

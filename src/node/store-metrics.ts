@@ -60,6 +60,7 @@ export function registerStore(store: NodeStore, publisher: StorePublisher, regis
     ],
     ["svc_publish_waiting_zones", "Zones that wait to be published.", () => publisher.stats().waitingZones],
     ["svc_publish_failed_zones", "Zones that could not be published.", () => publisher.stats().failedZones],
+    ["svc_blocklist_domains", "Names on the blocklist in force.", () => publisher.stats().blocklistNames],
     ["svc_publish_slowest_seconds", "Longest from commit to image.", () => publisher.stats().slowestMs / 1000],
   ] as const;
   for (const [name, help, read] of gauges) {

@@ -2,18 +2,22 @@
  * Keeps the image at what the store holds. It hears of every transaction before its writer does: what is small is on the
  * wire before the acknowledgement, what is large follows in slices, between which the thread does other things. New zones
  * and large changes are built beside what answers and shown by one store; other changes of several names are bracketed.
- * Overrides are kept by store-overrides.ts, routes of forwarders and stub zones by store-routes.ts.
+ * Overrides are kept by store-overrides.ts, routes of forwarders and stub zones by store-routes.ts,
+ * the blocklist by store-blocklist.ts.
  */
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { nameToText } from "../dns/name.ts";
-import { beginChange, collect, discardZone, endChange, zoneNames } from "../image/writer.ts";
+import { blocklistCount } from "../image/blocklist.ts";
+import { beginChange, discardZone, endChange, zoneNames } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
 import { type Gates, NO_GATES } from "../model/gates.ts";
 import type { NaturalKey } from "../model/objects.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
+import { type Collecting, createCollecting } from "./collecting.ts";
 import { openRegionMap, type RegionMap } from "./region-map.ts";
 import { type Names, typeBit } from "./selecting.ts";
+import { type BlocklistPublisher, openBlocklistPublisher } from "./store-blocklist.ts";
 import { type OverridePublisher, openOverridePublisher } from "./store-overrides.ts";
 import { openRoutePublisher, type PublishedRoute, type RoutePublisher } from "./store-routes.ts";
 import {
@@ -49,13 +53,15 @@ export type StorePublisherOptions = {
 export type PublishStats = {
   /** Zones that wait to be published, or are being published in slices. The overrides count as one. */
   readonly waitingZones: number;
-  /** Zones that could not be published since they last changed. The overrides, subnet mappings and routes count as one each. */
+  /** Zones that could not be published since they last changed. The overrides, subnet mappings, routes and blocklist count as one each. */
   readonly failedZones: number;
   /** Changes of zones published, and the time from commit to image in all of them together. */
   readonly published: number;
   readonly publishedMs: number;
   /** The longest of them. */
   readonly slowestMs: number;
+  /** Names on the blocklist in force. */
+  readonly blocklistNames: number;
 };
 
 export type StorePublisher = Disposable & {
@@ -66,6 +72,8 @@ export type StorePublisher = Disposable & {
   readonly stats: () => PublishStats;
   /** The region that a number in the image means; undefined where nothing published tells. */
   readonly regionName: (region: number) => string | undefined;
+  /** Resolves when the blocklist of the store blocks, or cannot before other nodes have sent the rest of it. */
+  readonly blocklistInForce: () => Promise<void>;
 };
 
 /** The longest that publishing holds the thread at a stretch, but for a single store of the image. */
@@ -78,8 +86,6 @@ const STEP_NAMES = 20;
 /** A change of more names than this, and of an eighth of the zone, is built beside it and shown as a whole. */
 const NAMES_REBUILT = 1000;
 const REBUILT_SHARE = 8;
-const SEGMENTS_AT_ONCE = 4;
-const COLLECT_PAUSE_MS = 2;
 
 /** What is to be done for one zone. */
 type Work = {
@@ -99,13 +105,14 @@ type State = {
   readonly regions: RegionMap;
   readonly overrides: OverridePublisher;
   readonly routes: RoutePublisher;
+  readonly blocklist: BlocklistPublisher;
   readonly clock: () => number;
   readonly zones: Map<string, ZoneImage>;
   readonly queue: Map<string, Work>;
   readonly failed: Set<string>;
   readonly waiting: (() => void)[];
   next: NodeJS.Immediate | undefined;
-  collecting: NodeJS.Timeout | undefined;
+  readonly collecting: Collecting;
   /** All of the store has been brought into the image: nothing in it is a predecessor's. */
   isStarted: boolean;
   isEnded: boolean;
@@ -118,12 +125,14 @@ type State = {
 export function openStorePublisher(options: StorePublisherOptions): StorePublisher {
   const { store } = options;
   const state = createState(options);
-  const { regions, overrides, routes } = state;
+  const { regions, overrides, routes, blocklist, collecting } = state;
   const end = store.onChange((batch) => hear(state, batch));
   return {
     async start() {
       await regions.start();
       await overrides.start();
+      // Ahead of the routes: what is blocked is not to be forwarded meanwhile.
+      await blocklist.start();
       routes.start();
       await start(state);
       state.isStarted = !state.isEnded;
@@ -131,23 +140,26 @@ export function openStorePublisher(options: StorePublisherOptions): StorePublish
     },
     async settled() {
       await regions.settled();
-      await Promise.all([settled(state), overrides.settled()]);
+      await Promise.all([settled(state), overrides.settled(), blocklist.settled()]);
     },
     stats: () => ({
-      waitingZones: state.queue.size + (overrides.isWaiting() ? 1 : 0),
-      failedZones: state.failed.size + [overrides, regions, routes].filter((part) => part.isFailed()).length,
+      waitingZones: state.queue.size + [overrides, blocklist].filter((part) => part.isWaiting()).length,
+      failedZones: state.failed.size + [overrides, regions, routes, blocklist].filter((part) => part.isFailed()).length,
       published: state.published,
       publishedMs: state.publishedMs,
       slowestMs: state.slowestMs,
+      blocklistNames: blocklistCount(options.writer.view),
     }),
     regionName: regions.nameOf,
+    blocklistInForce: blocklist.settled,
     [Symbol.dispose]: () => {
       end();
       regions[Symbol.dispose]();
       overrides[Symbol.dispose]();
       state.isEnded = true;
       clearImmediate(state.next);
-      clearTimeout(state.collecting);
+      collecting[Symbol.dispose]();
+      blocklist[Symbol.dispose]();
     },
   };
 }
@@ -159,6 +171,7 @@ function createState(options: StorePublisherOptions): State {
   const onFault = (zone: string, name: string, detail: string) => {
     log("error", `a record of ${zone} is not answered as it is stored: ${detail}`, { zone, name });
   };
+  const collecting = createCollecting(writer);
   const tools = createZoneTools(writer, onFault, { gates, regions });
   const state: State = {
     options,
@@ -171,22 +184,23 @@ function createState(options: StorePublisherOptions): State {
       log,
       now: options.now ?? Date.now,
       onChanged: () => {
-        collectSome(state);
+        collecting.collectSome();
         settle(state);
       },
     }),
     routes: openRoutePublisher({
       ...{ store, writer, log },
       onRoutes: options.onRoutes ?? (() => {}),
-      onChanged: () => collectSome(state),
+      onChanged: collecting.collectSome,
     }),
+    blocklist: openBlocklistPublisher({ store, writer, log, onChanged: collecting.collectSome }),
     clock,
     zones: new Map(),
     queue: new Map(),
     failed: new Set(),
     waiting: [],
     next: undefined,
-    collecting: undefined,
+    collecting,
     isStarted: false,
     isEnded: false,
     published: 0,
@@ -238,6 +252,7 @@ function hear(state: State, batch: ChangeBatch): void {
   state.regions.hear(batch);
   state.overrides.hear(batch);
   state.routes.hear(batch);
+  state.blocklist.hear(batch);
   takeUp(state, sortByZone(state, batch).values());
 }
 
@@ -270,7 +285,7 @@ function takeUp(state: State, works: Iterable<Work>): void {
     else if (isAtOnce) finish(state, work);
     else enqueue(state, work);
   }
-  collectSome(state);
+  state.collecting.collectSome();
   settle(state);
 }
 
@@ -354,7 +369,7 @@ function drain(state: State): void {
       done(state, work);
     }
   } while (state.clock() < until);
-  collectSome(state);
+  state.collecting.collectSome();
   settle(state);
   if (state.queue.size === 0) for (const resolve of state.waiting.splice(0)) resolve();
 }
@@ -481,14 +496,4 @@ function changeLive(state: State, image: ZoneImage, stored: Stored<"zone">, name
   } finally {
     endChange(tools.writer, handle);
   }
-}
-
-/** Frees what the changes have left, a little at a time. */
-function collectSome(state: State): void {
-  if (state.collecting !== undefined || state.isEnded) return;
-  if (!collect(state.tools.writer, SEGMENTS_AT_ONCE)) return;
-  state.collecting = setTimeout(() => {
-    state.collecting = undefined;
-    collectSome(state);
-  }, COLLECT_PAUSE_MS).unref();
 }

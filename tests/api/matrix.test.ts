@@ -83,6 +83,8 @@ editor    csrf  none  POST /stub-zones
 readonly  -     any   GET /stub-zones/{id}
 editor    csrf  none  PUT /stub-zones/{id}
 editor    csrf  none  DELETE /stub-zones/{id}
+readonly  -     any   GET /blocklist
+editor    csrf  none  PUT /blocklist
 readonly  -     any   GET /cache
 editor    csrf  none  POST /cache/flush
 readonly  -     any   GET /config/rate-limits

@@ -244,6 +244,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
       signIn,
       idp: createIdp(signIn, 1),
       importTools,
+      blocklist: { read: thread.readBlocklist, inForce: async () => {} },
       areScriptsEnabled: true,
       health: health.view,
       explain: explainerOver({ store: context.store, health }),

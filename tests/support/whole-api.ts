@@ -28,6 +28,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       signIn,
       idp: createIdp(signIn, 1),
       importTools: { parse: thread.parse, peers: ALONE },
+      blocklist: { read: thread.readBlocklist, inForce: async () => {} },
       areScriptsEnabled: true,
       health: health.view,
       explain: explainerOver({ store: context.store, health }),

@@ -1,0 +1,168 @@
+/** Reads and replaces the blocklist. Parts are written ahead of the index that names them, a few in each transaction. */
+import { setImmediate } from "node:timers/promises";
+import { nameToText } from "../dns/name.ts";
+import { BLOCKLIST_KEY, EMPTY_BLOCKLIST, listHash, partsOf, unpackPart } from "../model/blocklist.ts";
+import { BLOCKLIST_SORTED_MAX } from "../model/limits.ts";
+import type { BlocklistBody, BlocklistPartBody } from "../model/objects.ts";
+import { Refusal } from "../model/refusal.ts";
+import type { Store, Stored, StoreReader } from "../store/store.ts";
+import { permitUnconfined } from "./permit.ts";
+import {
+  type Caller,
+  type CommandContext,
+  type CommandTransaction,
+  etagOf,
+  requireMatch,
+  runCommand,
+  runCommandInSlices,
+} from "./run.ts";
+
+/** A list that was read beside the control thread, and is held there until it is disposed of. */
+export type BlocklistReading = AsyncDisposable & {
+  readonly list: BlocklistBody;
+  readonly parts: (keys: readonly string[]) => Promise<readonly BlocklistPartBody[]>;
+};
+
+/** Rejects with a Refusal where the body is no list. */
+export type BlocklistReader = (body: Uint8Array, signal?: AbortSignal) => Promise<BlocklistReading>;
+
+export type BlocklistTools = {
+  readonly read: BlocklistReader;
+  /** Resolves when the list of the store blocks on this node, as far as that depends on this node. */
+  readonly inForce: () => Promise<void>;
+};
+
+export type BlocklistOutcome = {
+  readonly count: number;
+  /** Absent while nobody has put a list, and of a rehearsal. */
+  readonly etag?: string;
+};
+
+/** Parts in one transaction, or looked at in one turn: a part takes a tenth of a millisecond or two. */
+const PARTS_AT_ONCE = 8;
+/** How often parts are looked for anew that housekeeping has taken meanwhile. */
+const ATTEMPTS = 3;
+
+/** Replaces the whole list. `body` is JSON as it came, and is taken over. Resolves when the list is in force. */
+export async function putBlocklist(
+  context: CommandContext,
+  caller: Caller,
+  tools: BlocklistTools,
+  body: Uint8Array,
+  signal: AbortSignal,
+): Promise<BlocklistOutcome> {
+  const permitted = () => permitUnconfined(caller, "write the blocklist");
+  permitted();
+  requireCurrent(caller, context.store.get("blocklist", BLOCKLIST_KEY));
+  await using reading = await tools.read(body, signal);
+  const { list } = reading;
+  if (caller.dryRun) return runCommand(context, caller, (tx) => writeIndex(tx, list));
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    await writeParts(context.store, reading);
+    const outcome = await runCommandInSlices(context, caller, function* (tx) {
+      permitted();
+      for (const [index, key] of partsOf(list).entries()) {
+        if (tx.get("blocklist-part", [key]) === undefined) return undefined;
+        if (index % PARTS_AT_ONCE === 0) yield;
+      }
+      return writeIndex(tx, list);
+    });
+    if (outcome === undefined) continue;
+    await tools.inForce();
+    return outcome;
+  }
+  throw new Refusal("not_ready", "the list could not be written; try again", [], { retry_after: 1 });
+}
+
+/** If-Match on a list that nobody has put yet fits nothing (RFC 9110 section 13.1.1). */
+function requireCurrent(caller: Caller, before: Stored<"blocklist"> | undefined): void {
+  if (before !== undefined) requireMatch(caller, before);
+  else if (caller.ifMatch !== undefined) {
+    throw new Refusal("precondition_failed", "If-Match names a version, and there is no list yet");
+  }
+}
+
+/** Writes what the store does not have of a list. */
+async function writeParts(store: Store, { list, parts }: BlocklistReading): Promise<void> {
+  const keys = partsOf(list);
+  for (let from = 0; from < keys.length; from += PARTS_AT_ONCE) {
+    const some = keys.slice(from, from + PARTS_AT_ONCE);
+    const missing = some.filter((key) => store.get("blocklist-part", [key]) === undefined);
+    if (missing.length === 0) {
+      await setImmediate();
+      continue;
+    }
+    const bodies = await parts(missing);
+    await store.write((tx) => {
+      for (const body of bodies) tx.put("blocklist-part", body);
+    });
+  }
+}
+
+function writeIndex(tx: CommandTransaction, list: BlocklistBody): BlocklistOutcome {
+  const before = tx.get("blocklist", BLOCKLIST_KEY);
+  requireCurrent(tx.caller, before);
+  const stored = tx.put("blocklist", list);
+  const isChanged = before?.stamp !== stored.stamp;
+  tx.note({
+    action: "update",
+    resource: "blocklist",
+    resource_id: list.name,
+    resource_name: list.name,
+    ...(isChanged ? { before: noted(before?.body ?? EMPTY_BLOCKLIST), after: noted(list) } : { result: "unchanged" }),
+  });
+  return { count: list.count, ...(tx.caller.dryRun ? {} : { etag: etagOf(stored) }) };
+}
+
+/** The audit log says which list it was, not what was on it. */
+function noted(list: BlocklistBody): Readonly<Record<string, unknown>> {
+  return { count: list.count, sha256: listHash(list) };
+}
+
+export type BlocklistView = {
+  readonly count: number;
+  readonly etag?: string;
+  /**
+   * The names, canonical, a few at a time. Throws `not_ready` where a part has not come from another node yet. A list of up
+   * to BLOCKLIST_SORTED_MAX names comes in their order, a longer one in an order of its own.
+   */
+  readonly names: () => AsyncIterable<readonly string[]>;
+};
+
+/** The list as it is now: what comes later does not change what `names` gives. */
+export function viewBlocklist(store: Pick<StoreReader, "get">): BlocklistView {
+  const stored = store.get("blocklist", BLOCKLIST_KEY);
+  const list = stored?.body ?? EMPTY_BLOCKLIST;
+  return {
+    count: list.count,
+    ...(stored === undefined ? {} : { etag: etagOf(stored) }),
+    names: () => (list.count <= BLOCKLIST_SORTED_MAX ? sortedNames(store, list) : namesOf(store, list)),
+  };
+}
+
+async function* sortedNames(store: Pick<StoreReader, "get">, list: BlocklistBody): AsyncGenerator<readonly string[]> {
+  const all: string[] = [];
+  for await (const names of namesOf(store, list)) all.push(...names);
+  yield all.sort();
+}
+
+async function* namesOf(store: Pick<StoreReader, "get">, list: BlocklistBody): AsyncGenerator<readonly string[]> {
+  for (const key of partsOf(list)) {
+    const part = store.get("blocklist-part", [key]);
+    const wire = part === undefined ? undefined : unpackPart(part.body);
+    if (wire === undefined)
+      throw new Refusal("not_ready", "a part of the list is not here yet", [], { retry_after: 5 });
+    yield textsOf(wire);
+    await setImmediate();
+  }
+}
+
+function textsOf(wire: Uint8Array): readonly string[] {
+  const texts: string[] = [];
+  for (let at = 0; at < wire.length; ) {
+    texts.push(nameToText(wire, at));
+    while (wire[at] !== 0) at += wire[at]! + 1;
+    at++;
+  }
+  return texts;
+}
