@@ -42,14 +42,15 @@ export type DomainOutcome =
 /** The one spelling of the domain of a forwarder or stub zone. */
 export function forwardDomain(text: string): DomainOutcome {
   const outcome = fullName(text);
-  const detail =
-    outcome.kind === "fault"
-      ? outcome.detail
-      : outcome.text === "."
-        ? "must not be the root: what nothing else matches is the default forwarder's, at /forwarders/default"
-        : undefined;
-  if (outcome.kind === "name" && detail === undefined) return { kind: "domain", domain: outcome.text };
-  return { kind: "fault", fault: { pointer: "/domain", detail: detail ?? "" } };
+  if (outcome.kind === "fault") return fault(outcome.detail);
+  if (outcome.text === ".")
+    return fault("must not be the root: what nothing else matches is the default forwarder's, at /forwarders/default");
+  if (outcome.text.startsWith("*.")) return fault(`must be without the asterisk: names below a domain belong to it`);
+  return { kind: "domain", domain: outcome.text };
+}
+
+function fault(detail: string): DomainOutcome {
+  return { kind: "fault", fault: { pointer: "/domain", detail } };
 }
 
 /** A stored name in wire form. */

@@ -92,6 +92,7 @@ for (const { path, field, id, kind, member } of KINDS) {
     const table: readonly (readonly [object, string, RegExp?])[] = [
       [{ domain: "partner.example", [field]: good }, "/domain", /"partner\.example\."/],
       [{ domain: ".", [field]: good }, "/domain", /\/forwarders\/default/],
+      [{ domain: "*.example.", [field]: good }, "/domain", /without the asterisk/],
       [{ domain: "a..b.", [field]: good }, "/domain"],
       [{ domain: "a.example." }, `/${field}`],
       [{ domain: "a.example.", [field]: [] }, `/${field}`],
