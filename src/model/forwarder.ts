@@ -76,7 +76,9 @@ export function forwarderWithUpdate(
     upstreams: given.upstreams ?? current.upstreams,
   };
   const comment = given.comment === undefined ? current.comment : (given.comment ?? undefined);
-  return complete(comment === undefined ? body : { ...body, comment }, isOwn);
+  // Servers that stay are not looked at: where this node's addresses have changed, the rest can still be changed.
+  const isRefused = given.upstreams === undefined ? () => false : isOwn;
+  return complete(comment === undefined ? body : { ...body, comment }, isRefused);
 }
 
 function complete(body: ForwarderBody, isOwn: IsOwnSocket): ForwarderBody {

@@ -72,7 +72,9 @@ export function stubZoneWithUpdate(
   refuseFaults(readOnlyFaults(stubZoneView(current, times), given, ["id", "created_at", "updated_at"]));
   const body = { id: current.id, domain: given.domain ?? current.domain, hints: given.hints ?? current.hints };
   const comment = given.comment === undefined ? current.comment : (given.comment ?? undefined);
-  return complete(comment === undefined ? body : { ...body, comment }, isOwn);
+  // Servers that stay are not looked at: where this node's addresses have changed, the rest can still be changed.
+  const isRefused = given.hints === undefined ? () => false : isOwn;
+  return complete(comment === undefined ? body : { ...body, comment }, isRefused);
 }
 
 function complete(body: StubZoneBody, isOwn: IsOwnSocket): StubZoneBody {

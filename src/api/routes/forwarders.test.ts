@@ -157,6 +157,22 @@ test("hints are servers of plain DNS", async () => {
   assert.deepEqual([status, body.errors[0].pointer], [400, "/hints/0"]);
 });
 
+test("where an upstream has become this node itself, the rest can be changed and the default forwarder disabled", async () => {
+  await using api = await startApi(routes);
+  const body = { id: "fwd_own", domain: "own.example.", upstreams: ["192.0.2.99"] };
+  const settings = { upstreams: ["192.0.2.99"], enabled: true };
+  await api.store.write((tx) => {
+    tx.put("forwarder", body);
+    tx.put("config", { name: "default-forwarder", settings });
+  });
+  assert.equal((await api.ask("PUT", "/forwarders/fwd_own", { json: { comment: "look at this" } })).status, 200);
+  assert.equal((await api.ask("PUT", "/forwarders/fwd_own", { json: { upstreams: body.upstreams } })).status, 400);
+  const path = "/forwarders/default";
+  assert.equal((await api.ask("PUT", path, { json: { enabled: true } })).status, 400);
+  assert.equal((await api.ask("PUT", path, { json: { enabled: false } })).status, 200);
+  assert.equal((await api.ask("PUT", path, { json: { enabled: true } })).status, 400);
+});
+
 test("a token confined to zones writes none of them", async () => {
   await using api = await startApi(routes);
   const actor = { kind: "service-account", id: "sva_1", name: "x", role: "admin", zoneIds: ["zon_1"] } as const;

@@ -70,8 +70,9 @@ function readRoutes({ store }: ForwardContext): readonly Route[] {
 export function forwarderRoutes(context: ForwardContext): readonly Route[] {
   const find = ({ id }: { readonly id: string }) => void requireById(context.store, "forwarder", id);
   return [
-    ...documentRoutes(context, "default-forwarder", ({ upstreams }) =>
-      ownSocketFaults("/upstreams", upstreams, context.isOwnSocket),
+    // Where a node's addresses have changed, the forwarder must still be able to be disabled.
+    ...documentRoutes(context, "default-forwarder", ({ enabled, upstreams }) =>
+      enabled ? ownSocketFaults("/upstreams", upstreams, context.isOwnSocket) : [],
     ),
     ...documentRoutes(context, "hardening"),
     ...readRoutes(context),
