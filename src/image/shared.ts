@@ -72,15 +72,17 @@ export const CONTROL = {
   BLOCKLIST: 27,
   /** Bits of FORWARDING. Writer: image writer. */
   FORWARDING: 28,
-  /** The query log keeps one in so many queries of each thread, 0: it is off. Writer: image writer. */
+  /** The query log keeps one in so many queries of each thread, 0: it is off. Writer: `control`. */
   LOG_EVERY: 29,
-  /** 1: a window of debug capture is open, which keeps every query. Writer: image writer. */
+  /** 1: a window of debug capture is open, which keeps every query. Writer: `control`. */
   CAPTURE: 30,
   /** Rises when the cache was made anew, with another size. Writer: resolve. */
   CACHE_GENERATION: 31,
   /** 1 while `resolve` sleeps; who hands over sets 0 and wakes it by RESOLVE_WAKE, which it waits on. */
   RESOLVE_SLEEPS: 32,
   RESOLVE_WAKE: 33,
+  /** 1: events of the query log have the whole answer, else its question only. Writer: as LOG_EVERY. */
+  LOG_MESSAGES: 34,
 } as const;
 
 /** Bits of CONTROL.FORWARDING: what holds for the default forwarder. */
@@ -116,6 +118,9 @@ const CACHE_FIRST_BYTES = 2 ** 16;
 /** Of the data of the ring of one thread, a power of two, and with its words in front of it; see handover.ts. */
 export const HANDOVER_DATA_BYTES = 2 ** 19;
 export const HANDOVER_BYTES = 128 + HANDOVER_DATA_BYTES;
+/** Of the events of one thread; see events.ts. Positions in the data are those of their count's lower bits. */
+export const EVENT_DATA_BYTES = 2 ** 20;
+export const EVENT_RING_BYTES = 128 + EVENT_DATA_BYTES;
 
 /** Plain buffers: it can be handed to a worker as it is. */
 export type SharedImage = {
@@ -128,6 +133,8 @@ export type SharedImage = {
   readonly cache: SharedArrayBuffer;
   /** Queries for `resolve`; see handover.ts. */
   readonly handover: SharedArrayBuffer;
+  /** What the query log and debug capture are told; see events.ts. */
+  readonly events: SharedArrayBuffer;
 };
 
 /** Makes an empty image. `seed` is 32 random bits. */
@@ -141,6 +148,7 @@ export function createSharedImage(seed: number): SharedImage {
     health: new SharedArrayBuffer(HEALTH_SLOTS * HEALTH_WORDS * 4),
     cache: new SharedArrayBuffer(CACHE_FIRST_BYTES, { maxByteLength: CACHE_MAX_BYTES }),
     handover: new SharedArrayBuffer(MAX_THREADS * HANDOVER_BYTES),
+    events: new SharedArrayBuffer(MAX_THREADS * EVENT_RING_BYTES),
   };
   const control = new Int32Array(shared.control);
   control[CONTROL.EPOCH] = 1;

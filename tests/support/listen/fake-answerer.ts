@@ -68,6 +68,7 @@ export function createFakeAnswerer(): FakeAnswerer {
     },
     need: { route: 0, key: createNameKey(), type: 0, flags: 0 },
     acceptFrom: () => {},
+    client: { port: 0, takenMs: 0 },
     get refresh() {
       return refresh;
     },
