@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
 import { temporaryStore } from "../../tests/support/store.ts";
 import { openLab } from "../../tests/support/zone-lab.ts";
@@ -9,7 +10,7 @@ import { upstreamText } from "../dns/upstream.ts";
 import { CONTROL, FORWARDING, ROUTE } from "../image/shared.ts";
 import { collect, namedRoutes, openImageWriter } from "../image/writer.ts";
 import type { ConfigSettings } from "../model/config-schemas.ts";
-import { openRoutePublisher, type PublishedRoute } from "./store-routes.ts";
+import { openRoutePublisher, type PublishedRoute, routeNumber } from "./store-routes.ts";
 
 async function openWorld(t: TestContext) {
   const temporary = await temporaryStore();
@@ -184,4 +185,60 @@ test("of a forwarder and a stub zone that a merge left at one domain the later o
     world.told.at(-1)?.map(({ kind }) => kind),
     ["stub"],
   );
+});
+
+test("two routes never have one number", () => {
+  const route = { kind: "forwarder", domain: Uint8Array.of(1, 97, 0), upstreams: [], hardening: undefined } as const;
+  const first = routeNumber(route, () => false);
+  const second = routeNumber(route, (number) => number === first);
+  assert.notEqual(second, first);
+  assert.equal(
+    routeNumber(route, (number) => number === first),
+    second,
+  );
+});
+
+test("whatever is written in whatever order, the image is as a fresh one over the same store", async (t) => {
+  const world = await openWorld(t);
+  world.open();
+  const domain = fc.constantFrom("a.", "b.a.", "c.b.a.", "d.");
+  const upstream = fc.constantFrom("192.0.2.1", "192.0.2.2:5353", "tls://dns.example");
+  const edit = fc.oneof(
+    fc.record({ kind: fc.constantFrom("put", "stub"), domain, upstream }),
+    fc.record({ kind: fc.constantFrom("drop", "drop-stub"), domain, upstream }),
+    fc.record({ kind: fc.constantFrom("enable", "disable"), domain, upstream }),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(edit, { minLength: 1, maxLength: 12 }), async (edits) => {
+      for (const { kind, domain: name, upstream: place } of edits) {
+        await world.store.write((tx) => {
+          if (kind === "put") tx.put("forwarder", { id: `fwd_${name}`, domain: name, upstreams: [place] });
+          if (kind === "stub") tx.put("stub-zone", { id: `stb_${name}`, domain: name, hints: ["192.0.2.9", place] });
+          if (kind === "drop") tx.delete("forwarder", [name]);
+          if (kind === "drop-stub") tx.delete("stub-zone", [name]);
+          const settings = { enabled: kind === "enable", upstreams: [place] };
+          if (kind.endsWith("able")) tx.put("config", { name: "default-forwarder", settings });
+        });
+      }
+      const fresh = openLab([]);
+      const publisher = openRoutePublisher({
+        store: world.store,
+        writer: fresh.writer,
+        log: assert.fail,
+        onRoutes: () => {},
+        onChanged: () => {},
+      });
+      publisher.start();
+      const routes = namedRoutes(fresh.writer).map(({ name, route }) => [nameToText(name), route]);
+      assert.deepEqual(world.image(), Object.fromEntries(routes));
+      assert.equal(world.word(CONTROL.DEFAULT_ROUTE), new Int32Array(fresh.shared.control)[CONTROL.DEFAULT_ROUTE]);
+      const told = world.told.at(-1)?.map(({ number }) => number) ?? [];
+      const named = [...Object.values(world.image()), world.word(CONTROL.DEFAULT_ROUTE)].filter((number) => number > 0);
+      assert.deepEqual(told.toSorted(), named.toSorted());
+    }),
+    { numRuns: 60 },
+  );
+  while (collect(world.lab.writer));
+  auditArena(world.lab.writer);
+  assert.deepEqual(world.faults, []);
 });

@@ -154,15 +154,15 @@ function replaceRoute(state: State, domain: string): boolean {
   state.routes.delete(domain);
   if (before !== undefined) state.numbers.delete(before.number);
   if (configured === undefined) return before !== undefined;
-  const number = numberOf(state, configured);
+  const number = routeNumber(configured, (number) => state.numbers.has(number));
   state.routes.set(domain, { ...configured, number });
   state.numbers.add(number);
   return before?.number !== number;
 }
 
-type Configured = Omit<PublishedRoute, "number">;
+type ConfiguredRoute = Omit<PublishedRoute, "number">;
 
-function routeOf(store: Pick<Store, "get">, domain: string): Configured | undefined {
+function routeOf(store: Pick<Store, "get">, domain: string): ConfiguredRoute | undefined {
   const forwarder = store.get("forwarder", [domain]);
   const stub = store.get("stub-zone", [domain]);
   const name = forwarder === undefined && stub === undefined ? ROOT : domainWire(domain);
@@ -177,7 +177,7 @@ function isNewer(one: Stored, other: Stored): boolean {
   return one.stamp > other.stamp;
 }
 
-function defaultRoute(store: Pick<Store, "get">): Configured | undefined {
+function defaultRoute(store: Pick<Store, "get">): ConfiguredRoute | undefined {
   const { enabled, upstreams } = settingsOf(store, "default-forwarder");
   if (!enabled) return undefined;
   return {
@@ -192,12 +192,15 @@ function settingsOf<Name extends ConfigName>(store: Pick<Store, "get">, name: Na
   return configReading(name, store.get("config", [name])?.body.settings ?? {}).effective;
 }
 
-/** One of 2^31 numbers, and the next one where two routes would have the same. */
-function numberOf({ numbers }: State, { kind, domain, upstreams, hardening }: Configured): number {
+/** One of 2^31 numbers, and another one where two routes would have the same. */
+export function routeNumber(
+  { kind, domain, upstreams, hardening }: ConfiguredRoute,
+  isTaken: (number: number) => boolean,
+): number {
   const text = JSON.stringify([kind, textOf(domain), upstreams.map(upstreamText), hardening ?? null]);
   for (let round = 0; ; round++) {
     const number = hash("sha256", `${round} ${text}`, "buffer").readUInt32BE() >>> 1;
-    if (number >= ROUTE.FIRST && !numbers.has(number)) return number;
+    if (number >= ROUTE.FIRST && !isTaken(number)) return number;
   }
 }
 
