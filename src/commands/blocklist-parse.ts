@@ -171,15 +171,17 @@ function writeUsual(bytes: Uint8Array, from: number, end: number, to: number): n
 /** The number of names that GET shows is taken back and not listened to: whoever edits the list changes it. */
 function readCount(reader: Reader): void {
   if (peek(reader) === -1) throw syntaxFault(reader);
-  const from = reader.at;
-  while (isDigit(reader.bytes[reader.at])) reader.at++;
-  const digits = reader.at - from;
-  if (digits === 0 || (digits > 1 && reader.bytes[from] === 0x30)) throw refusal("/count", "must be a whole number");
+  const { bytes, at: from } = reader;
+  while (NUMBER[bytes[reader.at] ?? 0] === 1 && reader.at - from < NUMBER_BYTES_MAX) reader.at++;
+  const parsed = parseJson(bytes.subarray(from, reader.at));
+  const value = "fault" in parsed ? undefined : parsed.value;
+  if (Number.isSafeInteger(value) && Number(value) >= 0) return;
+  throw refusal("/count", "must be a whole number");
 }
 
-function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
-}
+/** What JSON writes numbers with. */
+const NUMBER = Uint8Array.from({ length: 256 }, (_, byte) => (/[-+.0-9eE]/.test(String.fromCharCode(byte)) ? 1 : 0));
+const NUMBER_BYTES_MAX = 32;
 
 /** The next byte that is no white space (RFC 8259 section 2), which is not passed; -1 at the end. */
 function peek(reader: Reader): number {

@@ -87,7 +87,7 @@ async function writeParts(store: Store, { list, parts }: BlocklistReading): Prom
   const keys = partsOf(list);
   for (let from = 0; from < keys.length; from += PARTS_AT_ONCE) {
     const some = keys.slice(from, from + PARTS_AT_ONCE);
-    const missing = some.filter((key) => store.get("blocklist-part", [key]) === undefined);
+    const missing = some.filter((key) => readPart(store, key) === undefined);
     if (missing.length === 0) {
       await setImmediate();
       continue;
@@ -148,13 +148,18 @@ async function* sortedNames(store: Pick<StoreReader, "get">, list: BlocklistBody
 
 async function* namesOf(store: Pick<StoreReader, "get">, list: BlocklistBody): AsyncGenerator<readonly string[]> {
   for (const key of partsOf(list)) {
-    const part = store.get("blocklist-part", [key]);
-    const wire = part === undefined ? undefined : unpackPart(part.body);
+    const wire = readPart(store, key);
     if (wire === undefined)
       throw new Refusal("not_ready", "a part of the list is not here yet", [], { retry_after: 5 });
     yield textsOf(wire);
     await setImmediate();
   }
+}
+
+/** The names of a part; undefined where it is not there, or not what its key says. */
+function readPart(store: Pick<StoreReader, "get">, key: string): Uint8Array | undefined {
+  const part = store.get("blocklist-part", [key]);
+  return part === undefined ? undefined : unpackPart(part.body);
 }
 
 function textsOf(wire: Uint8Array): readonly string[] {
