@@ -10,7 +10,7 @@ import { typeToText } from "../../src/dns/type-names.ts";
 import { type CachedAnswer, ENTRY } from "../../src/image/cache.ts";
 import { findCached, openCacheView, refreshCache } from "../../src/image/cache-view.ts";
 import { createCacheWriter } from "../../src/image/cache-writer.ts";
-import { CONTROL, createSharedImage, ROUTE } from "../../src/image/shared.ts";
+import { CONTROL, createSharedImage, ROUTE, type SharedImage } from "../../src/image/shared.ts";
 import { createAskedOf } from "../../src/resolve/cached-question.ts";
 import type { ExchangeFault, ExchangeOutcome, Question } from "../../src/resolve/exchange.ts";
 import { createResolver } from "../../src/resolve/resolver.ts";
@@ -82,68 +82,27 @@ const POOL_MS = 4_500;
 
 export function createResolverLab(): ResolverLab {
   const shared = createSharedImage(77);
-  const clock = { ms: 1_800_000_000_000 };
+  const { clock, after, pass } = createClock();
   const nowSeconds = () => Math.floor(clock.ms / 1_000);
   const cache = createCacheWriter(shared, { nowSeconds });
-  const view = openCacheView(shared);
-  const timers = new Set<{ readonly dueMs: number; readonly run: () => void }>();
-  const lab = {
-    servers: new Map<string, Script>(),
-    own: [],
-    blocked: [],
-    delegations: [],
-    clock,
-  } satisfies Partial<ResolverLab>;
-  const parts: Pick<ResolverLab, "servers" | "own" | "blocked" | "delegations" | "clock"> = lab;
-  const asked: string[] = [];
+  const world: World = { servers: new Map(), own: [], blocked: [], delegations: [], routes: [], asked: [], after };
   const closedPools: number[] = [];
-  let routes: readonly RouteText[] = [];
-  const after = (delayMs: number, run: () => void): (() => void) => {
-    const timer = { dueMs: clock.ms + delayMs, run };
-    timers.add(timer);
-    return () => void timers.delete(timer);
+  const makePool = ({ number, upstreams }: Route): Pool => {
+    const addresses = upstreams.map(({ host }) => host);
+    return {
+      ask: (question, onDone, isLame) => askInOrder(world, addresses, question, POOL_MS, onDone, isLame),
+      figures: () => [],
+      close: () => void closedPools.push(number),
+    };
   };
-  const askAll = (
-    addresses: readonly string[],
-    question: Question,
-    timeoutMs: number,
-    onDone: (outcome: ExchangeOutcome) => void,
-    isLame: (message: Message) => boolean,
-  ) => askInOrder({ asked, servers: parts.servers, after }, addresses, question, timeoutMs, onDone, isLame);
-  const makePool = ({ number, upstreams }: Route): Pool => ({
-    ask: (question, onDone, isLame) =>
-      askAll(
-        upstreams.map(({ host }) => host),
-        question,
-        POOL_MS,
-        onDone,
-        isLame,
-      ),
-    figures: () => [],
-    close: () => void closedPools.push(number),
-  });
-  const askServers: AskServers = (servers, question, timeoutMs, onDone) =>
-    askAll(
-      servers.map(({ address }) => ipToText(address)),
-      question,
-      timeoutMs,
-      onDone,
-      () => false,
-    );
-  const route = (name: Uint8Array): Routed => {
-    const isIn = (list: readonly string[]): boolean => list.some((each) => isSubdomain(name, wireName(each)));
-    if (parts.delegations.some(({ cut }) => isSubdomain(name, wireName(cut))))
-      return { kind: "route", number: ROUTE.DELEGATED };
-    if (isIn(parts.own)) return { kind: "own" };
-    if (isIn(parts.blocked)) return { kind: "blocked" };
-    const matching = routes.filter(({ domain }) => isSubdomain(name, wireName(domain)));
-    const [best] = matching.toSorted((left, right) => right.domain.length - left.domain.length);
-    return best === undefined ? { kind: "none" } : { kind: "route", number: best.number };
+  const askServers: AskServers = (servers, question, timeoutMs, onDone) => {
+    const addresses = servers.map(({ address }) => ipToText(address));
+    return askInOrder(world, addresses, question, timeoutMs, onDone, () => false);
   };
   const resolver = createResolver({
     cache,
-    routeName: route,
-    findDelegation: (name) => delegationOf(parts.delegations, name),
+    routeName: (name) => routeName(world, name),
+    findDelegation: (name) => delegationOf(world.delegations, name),
     askedOf: createAskedOf(shared, cache),
     makePool,
     askServers,
@@ -153,30 +112,43 @@ export function createResolverLab(): ResolverLab {
     after,
     nameServerPort: 53,
   });
-  const find = (name: string, type = "A", flags = 0): number => {
-    refreshCache(view);
-    return findCached(view, cacheKey(shared, name), typeNumber(type), flags);
-  };
-  const entry = (name: string, type = "A", flags = 0): Omit<CachedAnswer, "routing"> | undefined => {
-    const word = find(name, type, flags);
-    return word === 0 ? undefined : readCached(view, word);
-  };
   return {
-    ...parts,
+    ...world,
+    ...createReading(shared),
     resolver,
-    asked,
+    clock,
     closedPools,
+    pass,
     setRoutes(next, change = {}) {
-      routes = next;
+      world.routes = next;
       resolver.setSettings({ routes: next.map(routeOf), cache: { ...CACHE, ...change }, listens: [] });
     },
     resolve: (name, type = "A", flags = 0, number) =>
       new Promise((resolve) => {
         const wire = wireName(name);
-        const routed = route(wire);
-        const chosen = number ?? (routed.kind === "route" ? routed.number : ROUTE.NONE);
-        resolver.resolve({ name: wire, type: typeNumber(type), flags, route: chosen }, resolve);
+        const routed = routeName(world, wire);
+        const route = number ?? (routed.kind === "route" ? routed.number : ROUTE.NONE);
+        resolver.resolve({ name: wire, type: typeNumber(type), flags, route }, resolve);
       }),
+  };
+}
+
+type World = Pick<ResolverLab, "servers" | "own" | "blocked" | "delegations" | "asked"> & {
+  readonly after: (delayMs: number, run: () => void) => () => void;
+  routes: readonly RouteText[];
+};
+
+/** A clock that stands until `pass` moves it. */
+function createClock(): Pick<ResolverLab, "clock" | "pass"> & Pick<World, "after"> {
+  const clock = { ms: 1_800_000_000_000 };
+  const timers = new Set<{ readonly dueMs: number; readonly run: () => void }>();
+  return {
+    clock,
+    after: (delayMs, run) => {
+      const timer = { dueMs: clock.ms + delayMs, run };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
     async pass(ms) {
       const until = clock.ms + ms;
       await settle();
@@ -189,6 +161,30 @@ export function createResolverLab(): ResolverLab {
       }
       clock.ms = until;
     },
+  };
+}
+
+function routeName({ own, blocked, delegations, routes }: World, name: Uint8Array): Routed {
+  const isIn = (list: readonly string[]): boolean => list.some((each) => isSubdomain(name, wireName(each)));
+  if (isIn(delegations.map(({ cut }) => cut))) return { kind: "route", number: ROUTE.DELEGATED };
+  if (isIn(own)) return { kind: "own" };
+  if (isIn(blocked)) return { kind: "blocked" };
+  const matching = routes.filter(({ domain }) => isSubdomain(name, wireName(domain)));
+  const [best] = matching.toSorted((left, right) => right.domain.length - left.domain.length);
+  return best === undefined ? { kind: "none" } : { kind: "route", number: best.number };
+}
+
+function createReading(shared: SharedImage): Pick<ResolverLab, "find" | "entry" | "text" | "staleUntil"> {
+  const view = openCacheView(shared);
+  const find = (name: string, type = "A", flags = 0): number => {
+    refreshCache(view);
+    return findCached(view, cacheKey(shared, name), typeNumber(type), flags);
+  };
+  const entry = (name: string, type = "A", flags = 0): Omit<CachedAnswer, "routing"> | undefined => {
+    const word = find(name, type, flags);
+    return word === 0 ? undefined : readCached(view, word);
+  };
+  return {
     find,
     entry,
     staleUntil(name) {
@@ -221,15 +217,9 @@ function delegationOf(delegations: ResolverLab["delegations"], name: Uint8Array)
   return { cut: wireName(found.cut), servers };
 }
 
-type Network = {
-  readonly asked: string[];
-  readonly servers: ReadonlyMap<string, Script>;
-  readonly after: (delayMs: number, run: () => void) => () => void;
-};
-
 /** One server after the other, until one says something of use: what a pool does, without its sense for time. */
 function askInOrder(
-  network: Network,
+  network: World,
   addresses: readonly string[],
   question: Question,
   timeoutMs: number,
