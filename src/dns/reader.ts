@@ -19,6 +19,8 @@ const POINTER_BITS = 0xc0;
 /** A name has at most this many labels, and no more pointers than labels can help it. */
 const POINTERS_MAX = 127;
 const EMPTY = new Uint8Array(0);
+/** For `readName`, which copies its result out. */
+const nameBytes = new Uint8Array(NAME_BYTES_MAX);
 
 export function openReader(bytes: Uint8Array): Reader {
   return { bytes, end: bytes.length, at: 0, fault: "" };
@@ -52,7 +54,7 @@ export function readBytes(reader: Reader, length: number): Uint8Array {
 export function readName(reader: Reader): Uint8Array {
   if (reader.fault !== "") return ROOT_NAME;
   const { bytes, end } = reader;
-  const name = new Uint8Array(NAME_BYTES_MAX);
+  const name = nameBytes;
   let length = 0;
   let at = reader.at;
   let behind = -1;
