@@ -4,6 +4,7 @@
  */
 import type { Cidr } from "../base/ip.ts";
 import { CLASS, EDE, FLAG, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { refreshCache } from "../image/cache-view.ts";
 import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeClass } from "../image/counters.ts";
 import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
@@ -11,6 +12,8 @@ import { answerChaos } from "./chaos.ts";
 import { noteClient, takeSubnet } from "./client.ts";
 import { answerCookie, type CookieMaker, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
+import { CACHE_USE } from "./hit.ts";
+import { type AnswerLog, type Client, createAnswerLog, enterLog, logAnswer } from "./log-event.ts";
 import { answerQuestion } from "./pipeline.ts";
 import { type Query, READ, readQuery } from "./query.ts";
 import { createReadAhead, readNext, startReadAhead, takeRead, touchAll } from "./read-ahead.ts";
@@ -40,6 +43,11 @@ export type AnswererOptions = AnswerStateOptions & {
   readonly clientSubnetSources?: readonly Cidr[];
   /** Hits and misses of the cache are not counted: who took the queries has done so. */
   readonly isResolver?: boolean;
+  /**
+   * Answers are told to the query log and to debug capture, where those want them. "socket-names": client addresses are given
+   * inside of socket names as the kernel has them, and so with the port; else `client` has it.
+   */
+  readonly logs?: "socket-names" | "addresses";
 };
 
 export type Answerer = {
@@ -86,6 +94,8 @@ export type Answerer = {
   readonly acceptFrom: (position: number) => void;
   /** After `answer`: word of a popular cache entry near its end that is to be fetched anew, 0 for none. */
   readonly refresh: number;
+  /** Who asks the next query, as far as only the log wants to know it. */
+  readonly client: Client;
 };
 
 const NODE_ID_MAX = 63;
@@ -103,6 +113,7 @@ type Tools = {
   readonly edns: EdnsOptions;
   readonly subnetSources: readonly Cidr[];
   readonly isResolver: boolean;
+  readonly log: AnswerLog;
 };
 
 export function createAnswerer(shared: SharedImage, options: AnswererOptions): Answerer {
@@ -110,7 +121,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
   const view = openView(shared);
   const state = createAnswerState(view, options);
   const alone = state.query;
-  const ahead = createReadAhead();
+  const ahead = createReadAhead(state.forwards ? state.cache : undefined);
   const tools = createTools(shared, options, state);
   const seed = view.control[CONTROL.HASH_SEED]!;
 
@@ -162,7 +173,10 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       startReadAhead(ahead);
       state.turns?.clear();
       state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
-      state.defaultRoute = state.forwards ? view.control[CONTROL.DEFAULT_ROUTE]! : 0;
+      enterLog(tools.log, view.control);
+      if (!state.forwards) return;
+      state.defaultRoute = view.control[CONTROL.DEFAULT_ROUTE]!;
+      refreshCache(state.cache);
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
     prefetch: () => touchAll(ahead, view, state.health),
@@ -176,6 +190,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     get refresh() {
       return state.refresh;
     },
+    client: tools.log.client,
   };
 }
 
@@ -191,6 +206,7 @@ function createTools(shared: SharedImage, options: AnswererOptions, state: Answe
     },
     subnetSources: options.clientSubnetSources ?? [],
     isResolver: options.isResolver ?? false,
+    log: createAnswerLog(shared, options),
   };
 }
 
@@ -202,11 +218,15 @@ function answerRead(
   addressOffset: number,
   addressLength: number,
 ): number {
-  const { state, counters, edns } = tools;
+  const { state, counters, edns, log } = tools;
   const { query } = state;
+  if (log.isOn) log.beganMs = performance.now();
   state.headerFlags = 0;
   state.keptBytes = 0;
   state.refresh = 0;
+  state.cacheUse = CACHE_USE.NONE;
+  state.isBlocked = false;
+  state.isOverridden = false;
   if (query.read === READ.SILENCE) {
     counters[COUNTER.SILENT]! += 1;
     return 0;
@@ -226,8 +246,16 @@ function answerRead(
   putOpt(query, edns);
   putHeader(query, state.headerFlags);
   if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
+  if (state.isBlocked) counters[COUNTER.BLOCKED]! += 1;
+  if (state.cacheUse !== CACHE_USE.NONE && !tools.isResolver && state.lackError < 0) countHit(state, counters);
   counters[queryPlace(query.transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
+  if (log.isOn) logAnswer(log, state, address, addressOffset, addressLength);
   return query.at - query.start;
+}
+
+function countHit({ cacheUse }: AnswerState, counters: Float64Array): void {
+  counters[COUNTER.CACHE_HITS]! += 1;
+  if (cacheUse === CACHE_USE.STALE) counters[COUNTER.CACHE_STALE]! += 1;
 }
 
 function makeCookie(
@@ -286,14 +314,19 @@ function answerQuery(state: AnswerState, edns: EdnsOptions, counters: Float64Arr
   for (let repeat = 0; repeat < REPEATS_MAX && !taken && !zonesUnchanged(state); repeat++) {
     counters[COUNTER.REPEATED]! += 1;
     state.trace?.({ kind: "again" });
-    startAgain(query);
+    startAgain(state);
     taken = answerQuestion(state);
   }
   return taken;
 }
 
-function startAgain(query: Query): void {
+function startAgain(state: AnswerState): void {
+  const { query } = state;
+  state.cacheUse = CACHE_USE.NONE;
+  state.isBlocked = false;
+  state.isOverridden = false;
   query.zone = 0;
+  query.elsewhere = -1;
   query.at = query.questionEnd;
   query.answers = 0;
   query.authorities = 0;

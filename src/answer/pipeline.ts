@@ -4,14 +4,16 @@
  */
 import { CLASS, FLAG, RCODE, RRTYPE } from "../dns/codes.ts";
 import { NODE, RRSET, SELECTED_FLAG, UNIT_BYTES, UNIT_WORDS, ZONE } from "../image/layout.ts";
-import { CONTROL, ROUTE } from "../image/shared.ts";
+import { CONTROL } from "../image/shared.ts";
 import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putChosenAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
 import { chooseOnly, chosenPlace, isSelected, putChosen } from "./chosen.ts";
-import { answerElsewhere, answerForwarded, followsCuts } from "./forwarded.ts";
-import { FOUND, findOverride, findZone, foundOverride, lookUpName } from "./lookup.ts";
+import { answerDelegated, answerElsewhere } from "./forwarded.ts";
+import { FOUND, findOverride, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "./records.ts";
+import { findOwnZone, isBelowCut } from "./route.ts";
+import { followsCuts } from "./seek.ts";
 import { select } from "./select.ts";
 import { type Spelled, spelledAt, spellTarget } from "./spelled.ts";
 import {
@@ -60,15 +62,21 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   if (hops === 0 && query.zone !== 0) {
     lookup.zone = query.zone;
     lookup.apexLabel = query.apexLabel;
-  } else if (!routeToZone(state, name)) return answerElsewhere(state, name, next, hops);
+  } else if (hops === 0 && query.elsewhere >= 0) {
+    lookup.zone = 0;
+    lookup.route = query.elsewhere;
+    lookup.apexLabel = query.apexLabel;
+    return answerElsewhere(state, name, next, hops);
+  } else if (!findOwnZone(view, lookup, name.key, query.type)) return answerElsewhere(state, name, next, hops);
   noteZone(state, lookup.zone);
   lookUpName(view, lookup, name.key);
   if (traced) {
-    traceRoute(state, name, "own");
+    traceRoute(state, name, "own", lookup.apexLabel);
     traceFound(state, name);
   }
-  if (lookup.found === FOUND.CUT && !(lookup.cutLabel === 0 && query.type === RRTYPE.DS)) {
-    return followsCuts(state) ? answerForwarded(state, name, next, hops, ROUTE.DELEGATED) : putReferral(state, name);
+  if (isBelowCut(lookup, query.type)) {
+    const isResolved = followsCuts(state) && query.class === CLASS.IN;
+    return isResolved ? answerDelegated(state, name, next, hops) : putReferral(state, name);
   }
   // AA speaks of the first owner (RFC 1034 section 6.2.7); no answer is authoritative for class ANY (RFC 1034 section 6.2.2).
   if (hops === 0) query.authoritative = query.class === CLASS.IN;
@@ -84,21 +92,9 @@ function answerOverride(state: AnswerState, name: Spelled, next: Spelled, node: 
   const { query, lookup, overrides } = state;
   if (hops === 0) query.authoritative = query.class === CLASS.IN;
   foundOverride(lookup, overrides, node, name.key);
-  if (state.trace !== undefined) traceRoute(state, name, "override");
+  state.isOverridden = true;
+  if (state.trace !== undefined) traceRoute(state, name, "override", 0);
   return answerNode(state, name, next, hops);
-}
-
-/** Finds the zone for a name: the parent's for DS, which lies on its side of the cut (RFC 4035 section 3.1.4.1). */
-function routeToZone(state: AnswerState, name: Spelled): boolean {
-  const { view, lookup, query } = state;
-  if (findZone(view, lookup, name.key, 0) === 0) return false;
-  if (query.type === RRTYPE.DS && lookup.apexLabel === 0 && name.key.labels > 0) {
-    const { zone } = lookup;
-    if (findZone(view, lookup, name.key, 1) !== 0) return true;
-    lookup.zone = zone;
-    lookup.apexLabel = 0;
-  }
-  return true;
 }
 
 /** Answers from a node that exists, or from the wildcard that stands for it. */
@@ -215,7 +211,7 @@ function putNegative(state: AnswerState, name: Spelled): Step {
   const { view, lookup, query } = state;
   // An override's name has the SOA of our zone that it lies in; where there is none it is the owner of one made for it.
   const isOverride = lookup.zone === state.overrides;
-  if (isOverride && routeToZone(state, name)) noteZone(state, lookup.zone);
+  if (isOverride && findOwnZone(view, lookup, name.key, query.type)) noteZone(state, lookup.zone);
   else if (isOverride) {
     lookup.zone = state.overrides;
     lookup.apexLabel = 0;

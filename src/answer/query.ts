@@ -5,7 +5,8 @@
  * The answer is written over the query, in the same bytes: header and question stay where they are, and everything else of
  * the query is read before anything is written behind them.
  */
-import { EDNS_OPTION, OPCODE, RRTYPE } from "../dns/codes.ts";
+import { EDNS_OPTION, FLAG, OPCODE, RRTYPE } from "../dns/codes.ts";
+import { QUESTION_FLAG } from "../image/cache.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
 import type { Spelled } from "./spelled.ts";
 
@@ -42,6 +43,8 @@ export type Query = {
   /** Body of the zone that was found for the name ahead of answering, and its apex; 0 where none was. */
   zone: number;
   apexLabel: number;
+  /** Where no zone of ours was found: the route that was, 0 for none; -1: nothing was sought. Its name is at `apexLabel`. */
+  elsewhere: number;
   /** Where the batch notes what was found ahead of answering. */
   slot: number;
   type: number;
@@ -117,6 +120,7 @@ export function createQuery(): Query {
     read: READ.SILENCE,
     zone: 0,
     apexLabel: 0,
+    elsewhere: -1,
     slot: 0,
     type: 0,
     class: 0,
@@ -165,6 +169,7 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   query.questionEnd = start + HEADER_LENGTH;
   query.hasQuestion = false;
   query.zone = 0;
+  query.elsewhere = -1;
   query.hasEdns = false;
   query.ednsVersion = 0;
   query.udpSize = 512;
@@ -305,4 +310,10 @@ function readOptions(query: Query, from: number, end: number): boolean {
     at += length;
   }
   return true;
+}
+
+/** Bits of QUESTION_FLAG. */
+export function questionFlags(query: Query): number {
+  const dnssecOk = query.dnssecOk ? QUESTION_FLAG.DNSSEC_OK : 0;
+  return (query.flags & FLAG.CD) === 0 ? dnssecOk : dnssecOk | QUESTION_FLAG.CHECKING_DISABLED;
 }

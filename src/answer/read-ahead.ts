@@ -4,6 +4,7 @@
  * hundred nanoseconds, asked for together they arrive together.
  */
 import { RRTYPE } from "../dns/codes.ts";
+import { type CacheView, touchBucket, touchEntry } from "../image/cache-view.ts";
 import {
   CANDIDATE,
   mixHash,
@@ -24,7 +25,7 @@ import { HEALTH_WORDS } from "../image/shared.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
 import { createLookup, findZone, type Lookup } from "./lookup.ts";
-import { createQuery, type Query, READ, readQuery } from "./query.ts";
+import { createQuery, type Query, questionFlags, READ, readQuery } from "./query.ts";
 
 /**
  * Queries that are read ahead together: enough for a processor to wait for all of them at once, and few enough that what
@@ -52,11 +53,15 @@ export type ReadAhead = {
   readonly tables: Int32Array;
   readonly lasts: Int32Array;
   slotCount: number;
+  /** There where names that are not ours are answered from the cache. */
+  readonly cache: CacheView | undefined;
+  /** Queries for such names. */
+  elsewhereCount: number;
   /** Where everything that was touched goes, so that no compiler leaves the touching out. */
   touched: number;
 };
 
-export function createReadAhead(): ReadAhead {
+export function createReadAhead(cache: CacheView | undefined): ReadAhead {
   return {
     queries: Array.from({ length: READ_AHEAD_MAX }, createQuery),
     count: 0,
@@ -68,6 +73,8 @@ export function createReadAhead(): ReadAhead {
     tables: new Int32Array(SLOTS_MAX),
     lasts: new Int32Array(SLOTS_MAX),
     slotCount: 0,
+    cache,
+    elsewhereCount: 0,
     touched: 0,
   };
 }
@@ -77,6 +84,7 @@ export function startReadAhead(ahead: ReadAhead): void {
   ahead.count = 0;
   ahead.taken = 0;
   ahead.slotCount = 0;
+  ahead.elsewhereCount = 0;
 }
 
 /** Reads the next message of the batch and finds its zone. */
@@ -95,9 +103,16 @@ export function readNext(
   ahead.count++;
   if (read !== READ.QUERY || !query.hasQuestion) return;
   // Which side of a cut has DS is decided while answering.
-  if (query.type === RRTYPE.DS || findZone(view, ahead.lookup, query.name, 0) === 0) return;
-  query.zone = ahead.lookup.zone;
-  query.apexLabel = ahead.lookup.apexLabel;
+  if (query.type === RRTYPE.DS) return;
+  const { lookup } = ahead;
+  if (findZone(view, lookup, query.name, 0) === 0) {
+    query.elsewhere = lookup.route;
+    query.apexLabel = lookup.apexLabel;
+    ahead.elsewhereCount++;
+    return;
+  }
+  query.zone = lookup.zone;
+  query.apexLabel = lookup.apexLabel;
   const incarnation = view.words[query.zone * UNIT_WORDS + ZONE.INCARNATION]!;
   const { hashes } = query.name;
   query.slot = ahead.slotCount;
@@ -116,6 +131,7 @@ function want(ahead: ReadAhead, view: ImageView, hash: number): void {
 
 /** Touches what the answers of the batch will read: names, then the names that their records point to. */
 export function touchAll(ahead: ReadAhead, view: ImageView, health: Int32Array): void {
+  if (ahead.elsewhereCount > 0 && ahead.cache !== undefined) touchCached(ahead, ahead.cache);
   touchFrom(ahead, view, health, 0);
   const { count, slotCount } = ahead;
   for (let index = 0; index < count; index++) {
@@ -124,6 +140,21 @@ export function touchAll(ahead: ReadAhead, view: ImageView, health: Int32Array):
     if (points && query.zone !== 0) noteTargets(ahead, view, query.type, ahead.found[query.slot]!);
   }
   if (ahead.slotCount > slotCount) touchFrom(ahead, view, health, slotCount);
+}
+
+/** Touches the cache: the buckets of all questions, then their entries. */
+function touchCached(ahead: ReadAhead, cache: CacheView): void {
+  const { queries, count } = ahead;
+  let touched = 0;
+  for (let index = 0; index < count; index++) {
+    const query = queries[index]!;
+    if (query.elsewhere >= 0) touched ^= touchBucket(cache, query.name.hashes[0]!, query.type, questionFlags(query));
+  }
+  for (let index = 0; index < count; index++) {
+    const query = queries[index]!;
+    if (query.elsewhere >= 0) touched ^= touchEntry(cache, query.name.hashes[0]!, query.type, questionFlags(query));
+  }
+  ahead.touched ^= touched;
 }
 
 /**

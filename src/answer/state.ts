@@ -1,14 +1,16 @@
 /** What one thread needs to answer: its view of the image and its scratch, made once. */
 import { FLAG, RCODE } from "../dns/codes.ts";
-import { QUESTION_FLAG } from "../image/cache.ts";
+import { type CacheView, openCacheView } from "../image/cache-view.ts";
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { createRegionMemory, type RegionMemory } from "../image/regions.ts";
-import { type ImageView, readInOrder, refreshView } from "../image/view.ts";
+import { copyBytes, type ImageView, readInOrder, refreshView } from "../image/view.ts";
 import { createChance } from "./chance.ts";
 import { type Chosen, createChosen } from "./chosen.ts";
+import { CACHE_USE, type CacheUse, createHit, type Hit } from "./hit.ts";
 import { createLookup, type Lookup } from "./lookup.ts";
-import { createQuery, type Query } from "./query.ts";
+import { createQuery, type Query, questionFlags } from "./query.ts";
+import { createRouteProbe, type RouteProbe } from "./route.ts";
 import { createSpelled, type Spelled } from "./spelled.ts";
 import type { Trace } from "./trace.ts";
 
@@ -47,8 +49,22 @@ export type AnswerState = {
   /** Flags of the answer's header that routing decides: RA and CD. */
   headerFlags: number;
   /** The query's bytes behind the question, kept from before the first record was written over them; 0 bytes: they were not. */
-  readonly kept: Uint8Array;
+  readonly kept: DataView;
   keptBytes: number;
+  readonly cache: CacheView;
+  /** What was found there last. */
+  readonly hit: Hit;
+  /** The route of the name in hand that is not ours, and where it is listed; see seek.ts. */
+  route: number;
+  listed: number;
+  readonly probe: RouteProbe;
+  /** What the cache and the blocklist had to do with the answer. */
+  cacheUse: CacheUse;
+  isBlocked: boolean;
+  /** An override was a part of the answer. */
+  isOverridden: boolean;
+  /** Nothing is noted in the cache, or anywhere else where others read it. */
+  readonly isFrozen: boolean;
   /** Cache entries that were put at or behind this position count although expired; -1: none. */
   acceptedFrom: number;
   /** Word of a cache entry that is to be fetched anew, 0 for none. */
@@ -116,8 +132,17 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     lackError: -1,
     defaultRoute: 0,
     headerFlags: 0,
-    kept: new Uint8Array(options.forwards === true ? MESSAGE_BYTES_MAX : 0),
+    kept: new DataView(new ArrayBuffer(options.forwards === true ? MESSAGE_BYTES_MAX : 0)),
     keptBytes: 0,
+    cache: openCacheView(view.shared),
+    hit: createHit(),
+    route: 0,
+    listed: -1,
+    probe: createRouteProbe(),
+    cacheUse: CACHE_USE.NONE,
+    isBlocked: false,
+    isOverridden: false,
+    isFrozen: options.isFrozen === true,
     acceptedFrom: -1,
     refresh: 0,
     odd: createSpelled(),
@@ -179,15 +204,16 @@ export function zonesUnchanged(state: AnswerState): boolean {
 export function keepQuery(state: AnswerState): void {
   const { query, kept } = state;
   if (!state.forwards || state.keptBytes > 0) return;
-  const { bytes, questionEnd } = query;
+  const { questionEnd } = query;
   const length = query.end - questionEnd;
-  for (let index = 0; index < length; index++) kept[index] = bytes[questionEnd + index]!;
+  // What stands behind a question is a whole OPT RR at least.
+  if (length > 0) copyBytes(kept, 0, query.data, questionEnd, length);
   state.keptBytes = length;
 }
 
 /** Writes back what `keepQuery` kept. */
 export function restoreQuery({ query, kept, keptBytes }: AnswerState): void {
-  for (let index = 0; index < keptBytes; index++) query.bytes[query.questionEnd + index] = kept[index]!;
+  if (keptBytes > 0) copyBytes(query.data, query.questionEnd, kept, 0, keptBytes);
 }
 
 /** The answer lacks what the cache has to have for a name: it is to be had first, or it is SERVFAIL. */
@@ -205,10 +231,8 @@ export function lack(state: AnswerState, key: NameKey, type: number, route: numb
   return STEP.TAKEN;
 }
 
-/** Bits of QUESTION_FLAG. */
-export function questionFlags(query: Query): number {
-  const dnssecOk = query.dnssecOk ? QUESTION_FLAG.DNSSEC_OK : 0;
-  return (query.flags & FLAG.CD) === 0 ? dnssecOk : dnssecOk | QUESTION_FLAG.CHECKING_DISABLED;
+export function wantsRecursion({ query }: AnswerState): boolean {
+  return (query.flags & FLAG.RD) !== 0;
 }
 
 /** Makes sure that a block at `reference` lies inside the view. */

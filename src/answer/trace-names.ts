@@ -25,9 +25,17 @@ export function traceName(state: AnswerState, name: Spelled, hops: number): void
   state.trace?.({ kind: "name", name: suffixOf(name.key, 0), hops });
 }
 
-export function traceRoute(state: AnswerState, name: Spelled, stage: Kind<"route">["stage"]): void {
-  const zone = stage === "own" ? suffixOf(name.key, state.lookup.apexLabel) : undefined;
-  state.trace?.({ kind: "route", stage, zone });
+/** `label` is where the name of what the stage is about begins. */
+export function traceRoute(state: AnswerState, name: Spelled, stage: Kind<"route">["stage"], label: number): void {
+  const isNamed = stage !== "override" && stage !== "default" && stage !== "none";
+  state.trace?.({ kind: "route", stage, zone: isNamed ? suffixOf(name.key, label) : undefined });
+}
+
+/** What the cache has for a name, from `state.hit` where it has something. */
+export function traceCache(state: AnswerState, isHit: boolean): void {
+  const { isStale, ageSeconds } = state.hit;
+  const found = isHit ? (isStale ? "stale" : "fresh") : "nothing";
+  state.trace?.({ kind: "cache", found, ageSeconds: isHit ? ageSeconds : 0 });
 }
 
 export function traceFound(state: AnswerState, name: Spelled): void {

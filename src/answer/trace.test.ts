@@ -115,6 +115,8 @@ function eventText(event: TraceEvent): string {
       return `name ${nameToText(event.name)} after ${event.hops}`;
     case "route":
       return `route ${event.stage}${event.zone === undefined ? "" : ` ${nameToText(event.zone)}`}`;
+    case "cache":
+      return `cache ${event.found} ${event.ageSeconds}`;
     case "found":
       return `found ${event.found} ${nameToText(event.owner)}`;
     case "rrset":

@@ -7,8 +7,17 @@
 export type TraceEvent =
   /** A name of the chain begins; `hops` CNAMEs led to it. */
   | { readonly kind: "name"; readonly name: Uint8Array; readonly hops: number }
-  /** Who answers for it. `zone` is the name of the zone, where it is our own. */
-  | { readonly kind: "route"; readonly stage: "override" | "own" | "none"; readonly zone: Uint8Array | undefined }
+  /**
+   * Who answers for it. `zone` is the name of our zone, the listed name, that of the route of a forwarder or stub zone, or the
+   * zone cut of ours, whose zone was told of before.
+   */
+  | {
+      readonly kind: "route";
+      readonly stage: "override" | "own" | "blocklist" | "route" | "default" | "delegation" | "none";
+      readonly zone: Uint8Array | undefined;
+    }
+  /** What the cache has for a name that is routed elsewhere; the answer ends where nothing counts. */
+  | { readonly kind: "cache"; readonly found: "fresh" | "stale" | "nothing"; readonly ageSeconds: number }
   /** What the zone has for it; `owner` is the name that has the records, such as the wildcard or the cut. */
   | { readonly kind: "found"; readonly found: "node" | "wildcard" | "cut" | "nothing"; readonly owner: Uint8Array }
   /**

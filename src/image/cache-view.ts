@@ -36,8 +36,9 @@ export type CacheView = {
   ringAt: number;
   ringUnits: number;
   placeMask: number;
-  /** Word of the slot of what `findCached` found last. */
+  /** Word of the slot of what `findCached` found last, and the position that tells its entry from all others. */
   slot: number;
+  start: number;
 };
 
 export function openCacheView(shared: SharedImage): CacheView {
@@ -54,6 +55,7 @@ export function openCacheView(shared: SharedImage): CacheView {
     ringUnits: 0,
     placeMask: 0,
     slot: 0,
+    start: 0,
   };
   refreshCache(view);
   return view;
@@ -112,6 +114,7 @@ export function findCached(view: CacheView, key: NameKey, type: number, flags: n
     const entry = entryAt(view, position);
     if (entry < 0 || !isEntryOf(view, entry, position, key, type | (flags << 16) | (key.length << 24))) continue;
     view.slot = slot;
+    view.start = position;
     return entry;
   }
   return 0;

@@ -11,12 +11,15 @@ import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from 
 import { nameFromText, nameToText } from "../../src/dns/name.ts";
 import { typeFromText, typeToText } from "../../src/dns/type-names.ts";
 import { recordToText } from "../../src/dns/zone-print.ts";
+import type { CacheWriter } from "../../src/image/cache.ts";
+import { createCacheWriter } from "../../src/image/cache-writer.ts";
 import { TRANSPORT, type Transport } from "../../src/image/counters.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
 import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
 import { openImageWriter, setDefaultRoute, setRoute } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { publishZoneFile } from "../../src/publish/zone-file-source.ts";
+import { type CachedText, cachedText } from "./cached-text.ts";
 import { publishOverrides } from "./override-text.ts";
 
 export type LabOptions = {
@@ -63,6 +66,12 @@ export type ZoneLab = {
   readonly override: (text: string) => void;
   /** Number of a route for the names at and below one, 0 to take it away; for the root's it is the default forwarder's. */
   readonly route: (name: string, route: number) => void;
+  /** Lets the cache have an answer. */
+  readonly cached: (question: string, answer: CachedText) => void;
+  /** Seconds since 1970, from now on. */
+  readonly clock: (seconds: number) => void;
+  readonly cache: CacheWriter;
+  readonly key: (name: string) => NameKey;
   /** Sends bytes as they are and returns the answer's, undefined for silence. Throws where others were written over. */
   readonly send: (packet: Uint8Array, options?: AskOptions) => Uint8Array | undefined;
   /** Asks a question that cannot be answered from what is there: what is lacking, as `ROUTE NAME TYPE FLAGS`. */
@@ -75,6 +84,7 @@ export type ZoneLab = {
   readonly ask: (question: string, options?: AskOptions) => readonly string[];
 };
 
+const CACHE_BYTES = 2 ** 20;
 const HASH_SEED = 0x5eed;
 const QUERY_ID = 0x1d0e;
 /** The packet stands at an odd place, between bytes that must stay as they are. */
@@ -112,6 +122,8 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
   control.set(COOKIE_SECRETS.yesterday, CONTROL.COOKIE_SECRET_BEFORE);
   control[CONTROL.CLOCK_SECONDS] = options.nowSeconds ?? 0;
   const writer = openImageWriter(shared);
+  const cache = createCacheWriter(shared, { nowSeconds: () => control[CONTROL.CLOCK_SECONDS]! });
+  if (options.answerer?.forwards === true) cache.resize(CACHE_BYTES);
   const answerer = createAnswerer(shared, {
     thread: 0,
     nodeId: options.nodeId,
@@ -129,8 +141,17 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     override: (text) => publishOverrides(writer, text),
     route: (name, route) => {
       if (name === ".") setDefaultRoute(writer, route, 0);
-      else setRoute(writer, keyOf(nameOf(name), shared), route);
+      else setRoute(writer, lab.key(name), route);
     },
+    cached: (question, answer) => {
+      const stored = { routing: control[CONTROL.ROUTING]!, nowSeconds: control[CONTROL.CLOCK_SECONDS]! };
+      assert(cache.put(cachedText(question, answer, stored)));
+    },
+    clock: (seconds) => {
+      control[CONTROL.CLOCK_SECONDS] = seconds;
+    },
+    cache,
+    key: (name) => keyOf(nameOf(name), shared),
     send: (packet, ask = {}) => send(answerer, packet, ask),
     askNow: (question, extendedError, ask = {}) => {
       const bytes = exchangeBytes(answerer, queryBytes(question, ask), ask, extendedError);
