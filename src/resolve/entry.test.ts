@@ -96,6 +96,20 @@ describe("an entry", () => {
     }
   });
 
+  test("does not tell in which case it was asked", () => {
+    const record = recordFromLine("WwW.eXample.TEST. 60 CNAME Web.eXample.TEST.");
+    const content = {
+      rcode: 0,
+      extendedError: -1,
+      answers: [record],
+      authorities: [],
+      followed: [record],
+      isOpen: true,
+    };
+    const message = decoded(encodeEntry(askedFor("www.example.test.", "A"), content, TERMS));
+    assert.deepEqual(message.answers.map(recordText), ["www.example.test. 60 CNAME Web.example.test."]);
+  });
+
   test("of more bytes than a message leaves is none", () => {
     const record = recordFromLine("a.test. 60 TYPE65399 \\# 1 00");
     const make = (bytes: number): CachedAnswer | undefined => {

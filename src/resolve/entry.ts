@@ -120,7 +120,11 @@ function putRecord(encoder: Encoder, { name, type, class: recordClass, ttl, rdat
 }
 
 function putRdata(encoder: Encoder, type: number, rdata: Uint8Array): void {
-  if (type === RRTYPE.CNAME) encoder.written.push({ name: rdata, at: encoder.base + encoder.at });
+  if (type === RRTYPE.CNAME) {
+    encoder.written.push({ name: rdata, at: encoder.base + encoder.at });
+    putBytes(encoder, withQuestionsCase(rdata, encoder.question));
+    return;
+  }
   const layout = COMPRESSIBLE.get(type);
   let from = 0;
   if (layout !== undefined) {
@@ -134,6 +138,21 @@ function putRdata(encoder: Encoder, type: number, rdata: Uint8Array): void {
     }
   }
   putBytes(encoder, rdata.subarray(from));
+}
+
+/**
+ * What a target has in common with the question, in the question's lower case: an upstream that compresses it repeats the
+ * letters as they were asked, in whatever case that was (draft-vixie-dnsext-dns0x20).
+ */
+function withQuestionsCase(target: Uint8Array, question: Uint8Array): Uint8Array {
+  for (let at = 0; at < target.length - 1; at += target[at]! + 1) {
+    const rest = target.length - at;
+    if (rest > question.length || !foldedEqual(target, at, question, question.length - rest, rest)) continue;
+    const cased = target.slice();
+    cased.set(question.subarray(question.length - rest), at);
+    return cased;
+  }
+  return target;
 }
 
 /** Writes a name, ended by a pointer where the rest of it stands already. */
