@@ -7,13 +7,20 @@ import type { Answer } from "./response.ts";
 /** Is told what came of a question, with the answer itself where there is one. */
 export type Waiter = (resolved: Resolved, answer: Answer | undefined) => void;
 
+/** What one question may cause, together with what it causes in turn. */
+export type Budget = {
+  /** Names of name servers that are looked up. */
+  lookups: number;
+  /** Questions to servers on the way down, and for those names. */
+  steps: number;
+};
+
 export type Flight = {
   readonly key: string;
   readonly asked: Asked;
   /** Emptied when they are told; who comes later waits again. */
   waiters: Waiter[];
-  /** Name servers' names that this question and what it causes may still look up. */
-  readonly budget: { lookups: number };
+  readonly budget: Budget;
   /** Those whose answers this one waits for. */
   readonly waitsFor: Set<Flight>;
   /** The answer is for those who wait, and nobody else: the cache was flushed meanwhile. */
@@ -51,7 +58,7 @@ export function board(
   limits: FlightLimits,
   asked: Asked,
   waiter: Waiter | undefined,
-  budget: { lookups: number },
+  budget: Budget,
   parent?: Flight,
 ): Boarding {
   const key = flightKey(asked);

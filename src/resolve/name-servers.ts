@@ -1,6 +1,7 @@
 /** Addresses of name servers that a referral named without telling them: asked for like any other name, within bounds. */
 import { RRTYPE } from "../dns/codes.ts";
 import type { Kept } from "./delegation.ts";
+import type { Budget } from "./in-flight.ts";
 import {
   LEARNED_FAILURE_SECONDS,
   LEARNED_SECONDS_MAX,
@@ -19,7 +20,7 @@ export type NameServerTools = {
 /** IPv4 addresses, or else IPv6 ones. `onDone` is called once, later; what is returned ends it without a call. */
 export function findNameServer(
   name: Uint8Array,
-  budget: { lookups: number },
+  budget: Pick<Budget, "lookups">,
   tools: NameServerTools,
   onDone: (addresses: readonly Uint8Array[]) => void,
 ): (() => void) | undefined {

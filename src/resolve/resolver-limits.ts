@@ -17,6 +17,8 @@ export const STALE_SECONDS = 30;
 /** Servers asked one after the other to find an answer below a stub zone, and the time that all of it may take. */
 export const ITERATION_STEPS_MAX = 16;
 export const ITERATION_MS = 6_000;
+/** With those that it takes to find addresses of name servers, however they hang together. */
+export const ITERATION_STEPS_ALL = 32;
 /** What one step of it may take. */
 export const STEP_MS = 3_000;
 /** Names of name servers that one question may make us look up: what NXNSAttack multiplies (CVE-2020-8616). */

@@ -26,6 +26,7 @@ export type AskServers = (
   question: Question,
   timeoutMs: number,
   onDone: (outcome: ExchangeOutcome) => void,
+  isLame: (message: Message) => boolean,
 ) => () => void;
 
 export type ResolverOptions = {

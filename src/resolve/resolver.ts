@@ -11,7 +11,7 @@ import { type Cut, createKept } from "./delegation.ts";
 import { encodeEntry } from "./entry.ts";
 import type { ExchangeFault, Question } from "./exchange.ts";
 import { createCounts, joinUpstreams } from "./figures.ts";
-import { board, createFlights, type Flight, land, tellWaiters, type Waiter } from "./in-flight.ts";
+import { type Budget, board, createFlights, type Flight, land, tellWaiters, type Waiter } from "./in-flight.ts";
 import { findNameServer } from "./name-servers.ts";
 import * as limits from "./resolver-limits.ts";
 import type { Pool, ResolverOptions, RunningResolver } from "./resolver-options.ts";
@@ -67,7 +67,7 @@ export function createResolver(options: ResolverOptions): RunningResolver {
     isClosed: false,
   };
   return {
-    resolve: (asked, onDone) => fly(state, asked, onDone, { lookups: limits.NAME_SERVER_LOOKUPS_MAX }),
+    resolve: (asked, onDone) => fly(state, asked, onDone, createBudget()),
     refresh: (entry) => refresh(state, entry),
     setSettings: (settings) => setSettings(state, settings),
     flush: (name, isSubtree) => flush(state, name, isSubtree),
@@ -76,13 +76,7 @@ export function createResolver(options: ResolverOptions): RunningResolver {
   };
 }
 
-function fly(
-  state: State,
-  asked: Asked,
-  waiter: Waiter | undefined,
-  budget: { lookups: number },
-  parent?: Flight,
-): void {
+function fly(state: State, asked: Asked, waiter: Waiter | undefined, budget: Budget, parent?: Flight): void {
   const boarding = state.isClosed
     ? ({ kind: "refused", why: "closed" } as const)
     : board(state.flights, FLIGHT_LIMITS, asked, waiter, budget, parent);
@@ -95,11 +89,21 @@ function fly(
   if (boarding.kind === "new") begin(state, boarding.flight);
 }
 
+function createBudget(): Budget {
+  return { lookups: limits.NAME_SERVER_LOOKUPS_MAX, steps: limits.ITERATION_STEPS_ALL };
+}
+
+/** Whether one more server may be asked on account of a question. */
+function takeStep(budget: Budget): boolean {
+  budget.steps--;
+  return budget.steps >= 0;
+}
+
 function refresh(state: State, entry: number): void {
   const { flights, options } = state;
   if (flights.byKey.size >= limits.IN_FLIGHT_MAX * limits.REFRESH_SHARE) return;
   const asked = options.askedOf(entry);
-  if (asked !== undefined) fly(state, asked, undefined, { lookups: limits.NAME_SERVER_LOOKUPS_MAX });
+  if (asked !== undefined) fly(state, asked, undefined, createBudget());
 }
 
 function begin(state: State, flight: Flight): void {
@@ -177,6 +181,7 @@ function goDown(
       askServers: options.askServers,
       learned,
       after: options.after,
+      takeStep: () => takeStep(flight.budget),
       nameServerPort: options.nameServerPort,
       findAddresses: (name, onFound) =>
         findNameServer(
@@ -202,7 +207,7 @@ function askInside(
   onAnswer: (answer: Answer | undefined) => void,
 ): void {
   const routed = state.options.routeName(name, type);
-  if (routed.kind !== "route") queueMicrotask(() => onAnswer(undefined));
+  if (routed.kind !== "route" || !takeStep(parent.budget)) queueMicrotask(() => onAnswer(undefined));
   else
     fly(state, { name, type, flags: 0, route: routed.number }, (_, answer) => onAnswer(answer), parent.budget, parent);
 }

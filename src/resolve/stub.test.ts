@@ -9,7 +9,7 @@ import {
 } from "../../tests/support/resolver-lab.ts";
 import type { ResponseText } from "../../tests/support/response-lab.ts";
 import { EDE, RCODE } from "../dns/codes.ts";
-import { NAME_SERVER_LOOKUPS_MAX } from "./resolver-limits.ts";
+import { ITERATION_STEPS_ALL, NAME_SERVER_LOOKUPS_MAX } from "./resolver-limits.ts";
 
 const HINT = "192.0.2.1";
 const CHILD = "192.0.2.2";
@@ -102,6 +102,15 @@ describe("a stub zone", () => {
     );
   });
 
+  test("is asked at the next server of a cut where one is lame", async () => {
+    const made = lab({
+      [HINT]: () => refer("sub.corp.test.", { "ns1.sub.corp.test.": CHILD, "ns2.sub.corp.test.": GRANDCHILD }),
+      [CHILD]: () => refer("test.", { "ns.test.": HINT }),
+      [GRANDCHILD]: answer,
+    });
+    assert.equal(await resolveWithin(made, "a.sub.corp.test."), "RCODE 0; a.sub.corp.test. 60 A 203.0.113.1");
+  });
+
   test("is flushed with the names below it", async () => {
     const made = lab({ [HINT]: () => refer("sub.corp.test.", { "ns.sub.corp.test.": CHILD }), [CHILD]: answer });
     await resolveWithin(made, "a.sub.corp.test.");
@@ -171,6 +180,23 @@ describe("name servers without glue", () => {
     });
     assert.equal(await resolveWithin(made, "a.sub.corp.test."), FAILED);
     assert.ok(made.asked.length <= 2 * NAME_SERVER_LOOKUPS_MAX + 1, `${made.asked.length} questions`);
+  });
+
+  test("whose addresses take long chains of names end the question after a while", async () => {
+    // Every name server's name is an alias, whose target lies below another cut with such a name server.
+    let count = 0;
+    const made = lab({
+      [HINT]: (name) => {
+        count++;
+        const cut = name.slice(name.indexOf(".") + 1);
+        if (name.startsWith("alias"))
+          return { isAuthoritative: true, answer: [`${name} 60 CNAME n.z${count}.corp.test.`] };
+        return refer(cut, { [`alias${count}.corp.test.`]: undefined });
+      },
+    });
+    assert.match((await resolveWithin(made, "a.sub.corp.test.", 0)) ?? "", /^RCODE 2 /);
+    assert.ok(made.asked.length <= ITERATION_STEPS_ALL, `${made.asked.length} questions`);
+    assert.equal(made.resolver.figures().inFlight, 0);
   });
 
   test("that wait for each other end at once", async () => {

@@ -46,6 +46,8 @@ export type IterationTools = {
   readonly learned: Kept<Cut>;
   readonly after: (delayMs: number, run: () => void) => () => void;
   readonly nameServerPort: number;
+  /** False: this question has caused enough. */
+  readonly takeStep: () => boolean;
   /** The addresses of a name server; undefined: this question may cause no further look-up. */
   readonly findAddresses: (
     name: Uint8Array,
@@ -111,13 +113,13 @@ function begin(state: State): void {
 }
 
 function askCut(state: State, { cut, servers }: Cut): void {
-  askZone(state, cut, (question, onDone) => state.tools.askServers(servers, question, STEP_MS, onDone));
+  askZone(state, cut, (question, onDone, isLame) => state.tools.askServers(servers, question, STEP_MS, onDone, isLame));
 }
 
 function askZone(state: State, domain: Uint8Array, ask: AskZone): void {
   const { question, read } = state.iteration;
   state.steps++;
-  if (state.steps > ITERATION_STEPS_MAX) {
+  if (state.steps > ITERATION_STEPS_MAX || !state.tools.takeStep()) {
     later(state, failed(EDE.OTHER));
     return;
   }

@@ -95,9 +95,9 @@ export function createResolverLab(): ResolverLab {
       close: () => void closedPools.push(number),
     };
   };
-  const askServers: AskServers = (servers, question, timeoutMs, onDone) => {
+  const askServers: AskServers = (servers, question, timeoutMs, onDone, isLame) => {
     const addresses = servers.map(({ address }) => ipToText(address));
-    return askInOrder(world, addresses, question, timeoutMs, onDone, () => false);
+    return askInOrder(world, addresses, question, timeoutMs, onDone, isLame);
   };
   const resolver = createResolver({
     cache,
