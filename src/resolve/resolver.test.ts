@@ -315,6 +315,18 @@ describe("stale answers", () => {
     assert.equal(made.text("a.test."), `RCODE 2 EDE ${EDE.NETWORK_ERROR}`);
   });
 
+  test("step in where there are too many questions to ask another", async () => {
+    const made = lab(address, STALE);
+    await made.resolve("a.test.");
+    await made.pass(61_000);
+    made.servers.set(SERVER, () => "timeout");
+    for (let index = 0; index < IN_FLIGHT_MAX; index++) void made.resolve(`n${index}.test.`);
+    assert.deepEqual(await made.resolve("a.test."), STORED);
+    assert.equal(made.staleUntil("a.test."), 1_800_000_061 + 30);
+    assert.equal(made.resolver.figures().refusedFull, 1);
+    made.resolver.close();
+  });
+
   test("are given after 1.8 seconds, while the question is resolved all the same", async () => {
     const made = lab(address, STALE);
     await made.resolve("a.test.");

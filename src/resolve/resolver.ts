@@ -15,7 +15,7 @@ import { type Budget, board, createFlights, type Flight, land, tellWaiters, type
 import { findNameServer } from "./name-servers.ts";
 import * as limits from "./resolver-limits.ts";
 import type { Pool, ResolverOptions, RunningResolver } from "./resolver-options.ts";
-import type { Asked } from "./resolver-types.ts";
+import type { Asked, Resolved } from "./resolver-types.ts";
 import { type Answer, isLame, type Reading, type ReadRules, readResponse } from "./response.ts";
 import type { CacheSettings, ResolveFigures, ResolveSettings, Route } from "./settings.ts";
 import { type Iterated, iterate } from "./stub.ts";
@@ -82,7 +82,9 @@ function fly(state: State, asked: Asked, waiter: Waiter | undefined, budget: Bud
     : board(state.flights, FLIGHT_LIMITS, asked, waiter, budget, parent);
   if (boarding.kind === "refused") {
     if (boarding.why === "full") state.counts.refusedFull++;
-    queueMicrotask(() => waiter?.({ kind: "failed", extendedError: EDE.OTHER }, undefined));
+    const isStale = boarding.why === "full" && useStale(state, asked);
+    const resolved: Resolved = isStale ? { kind: "stored" } : { kind: "failed", extendedError: EDE.OTHER };
+    queueMicrotask(() => waiter?.(resolved, undefined));
     return;
   }
   watchStale(state, boarding.flight);
