@@ -49,7 +49,8 @@ export function followChain(section: readonly ResourceRecord[], rules: ChainRule
     const cname = takeDname(state, section, last, rules) ?? takeCname(state, section, last, rules);
     if (cname === undefined) return end("unfinished");
     if (cname === TOO_LONG) return end("endless");
-    if (rules.type === RRTYPE.CNAME) return end("answered");
+    // The CNAME that a DNAME stands for is what was asked for.
+    if (rules.type === RRTYPE.CNAME || rules.type === RRTYPE.ANY) return end("answered");
     state.followed.push(cname);
     const target = foldName(cname.rdata);
     if (names.some((name) => namesEqual(name, target)) || state.followed.length > CACHED_CHAIN_MAX)

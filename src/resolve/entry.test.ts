@@ -2,13 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import {
-  dnameLine,
+  arbitraryResponse,
   entryMessage,
-  nsecLine,
   recordText,
   responseTo,
   rulesFor,
-  signatureLine,
   typeNumber,
 } from "../../tests/support/response-lab.ts";
 import { recordFromLine, wireName } from "../../tests/support/scripted-replies.ts";
@@ -138,47 +136,6 @@ describe("an entry", () => {
     const entry = encodeEntry(askedFor("a.test.", "NS"), content, TERMS);
     assert.deepEqual(decoded(entry).answers.map(recordText), text);
   });
-});
-
-const NAMES = ["a.test.", "B.test.", "c.b.test.", "d.c.b.test.", "test.", ".", "x.other.", "a.x.other."];
-const arbitraryLine: fc.Arbitrary<string> = fc
-  .tuple(
-    fc.constantFrom(...NAMES),
-    fc.integer({ min: 0, max: 1_000 }),
-    fc.constantFrom("A", "AAAA", "CNAME", "CNAME", "CNAME", "DNAME", "MX", "NS", "SOA", "RRSIG", "NSEC", "TXT"),
-    fc.constantFrom(...NAMES),
-    fc.integer({ min: 1, max: 3 }),
-  )
-  .map(([owner, ttl, type, target, number]) => {
-    switch (type) {
-      case "A":
-        return `${owner} ${ttl} A ${number === 1 ? "10.0.0" : "192.0.2"}.${number}`;
-      case "AAAA":
-        return `${owner} ${ttl} AAAA ${number === 1 ? "fd00" : "2001:db8"}::${number}`;
-      case "DNAME":
-        return dnameLine(owner, ttl, target);
-      case "MX":
-        return `${owner} ${ttl} MX ${number} ${target}`;
-      case "SOA":
-        return `${owner} ${ttl} SOA ${target} ${target} 1 2 3 4 ${number * 100}`;
-      case "RRSIG":
-        return signatureLine(owner, ttl, number === 1 ? "A" : "CNAME", number, target);
-      case "NSEC":
-        return nsecLine(owner, ttl, target);
-      case "TXT":
-        return `${owner} ${ttl} TXT "${number}"`;
-      default:
-        return `${owner} ${ttl} ${type} ${target}`;
-    }
-  });
-
-const arbitraryResponse = fc.record({
-  name: fc.constantFrom("a.test.", "b.test.", "d.c.b.test.", "."),
-  type: fc.constantFrom("A", "AAAA", "CNAME", "MX", "ANY", "RRSIG", "NS"),
-  rcode: fc.constantFrom(0, 0, 0, 3, 2),
-  isAuthoritative: fc.boolean(),
-  answer: fc.array(arbitraryLine, { maxLength: 12 }),
-  authority: fc.array(arbitraryLine, { maxLength: 5 }),
 });
 
 const arbitraryRules = fc.record({

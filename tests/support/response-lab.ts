@@ -1,4 +1,5 @@
 /** Responses of upstreams as text, what the resolver reads in them as text, and its entries put together as messages again. */
+import fc from "fast-check";
 import { CLASS, FLAG, RRTYPE } from "../../src/dns/codes.ts";
 import {
   type DecodeResult,
@@ -100,3 +101,45 @@ export function entryMessage(entry: CachedAnswer): DecodeResult {
   header.writeUInt16BE(entry.authorities, 8);
   return decodeMessage(Buffer.concat([header, question, entry.bytes]));
 }
+
+const RESPONSE_NAMES = ["a.test.", "B.test.", "c.b.test.", "d.c.b.test.", "test.", ".", "x.other.", "a.x.other."];
+const arbitraryLine: fc.Arbitrary<string> = fc
+  .tuple(
+    fc.constantFrom(...RESPONSE_NAMES),
+    fc.integer({ min: 0, max: 1_000 }),
+    fc.constantFrom("A", "AAAA", "CNAME", "CNAME", "CNAME", "DNAME", "MX", "NS", "SOA", "RRSIG", "NSEC", "TXT"),
+    fc.constantFrom(...RESPONSE_NAMES),
+    fc.integer({ min: 1, max: 3 }),
+  )
+  .map(([owner, ttl, type, target, number]) => {
+    switch (type) {
+      case "A":
+        return `${owner} ${ttl} A ${number === 1 ? "10.0.0" : "192.0.2"}.${number}`;
+      case "AAAA":
+        return `${owner} ${ttl} AAAA ${number === 1 ? "fd00" : "2001:db8"}::${number}`;
+      case "DNAME":
+        return dnameLine(owner, ttl, target);
+      case "MX":
+        return `${owner} ${ttl} MX ${number} ${target}`;
+      case "SOA":
+        return `${owner} ${ttl} SOA ${target} ${target} 1 2 3 4 ${number * 100}`;
+      case "RRSIG":
+        return signatureLine(owner, ttl, number === 1 ? "A" : "CNAME", number, target);
+      case "NSEC":
+        return nsecLine(owner, ttl, target);
+      case "TXT":
+        return `${owner} ${ttl} TXT "${number}"`;
+      default:
+        return `${owner} ${ttl} ${type} ${target}`;
+    }
+  });
+
+/** Responses of a few names that hang together in all ways. */
+export const arbitraryResponse = fc.record({
+  name: fc.constantFrom("a.test.", "b.test.", "d.c.b.test.", "."),
+  type: fc.constantFrom("A", "AAAA", "CNAME", "MX", "ANY", "RRSIG", "NS"),
+  rcode: fc.constantFrom(0, 0, 0, 3, 2),
+  isAuthoritative: fc.boolean(),
+  answer: fc.array(arbitraryLine, { maxLength: 12 }),
+  authority: fc.array(arbitraryLine, { maxLength: 5 }),
+});
