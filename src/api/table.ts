@@ -2,6 +2,7 @@
 import type { BlocklistTools } from "../commands/blocklist.ts";
 import type { CacheView } from "../commands/cache.ts";
 import { followConfig } from "../commands/config-documents.ts";
+import type { DebugView } from "../commands/debug.ts";
 import type { Explainer } from "../commands/explain.ts";
 import type { HealthView } from "../commands/health-view.ts";
 import type { Idp } from "../commands/idp.ts";
@@ -17,6 +18,7 @@ import { authRoutes } from "./routes/auth.ts";
 import { blocklistRoutes } from "./routes/blocklist.ts";
 import { cacheRoutes } from "./routes/cache.ts";
 import { configRoutes } from "./routes/config.ts";
+import { debugRoutes } from "./routes/debug.ts";
 import { explainRoutes } from "./routes/explain.ts";
 import { exportRoutes } from "./routes/export.ts";
 import { forwarderRoutes } from "./routes/forwarders.ts";
@@ -49,6 +51,7 @@ export type RouteParts = {
   /** Whether a socket is one that this node answers DNS on. */
   readonly isOwnSocket: IsOwnSocket;
   readonly cache: CacheView;
+  readonly debug: DebugView;
   readonly blocklist: BlocklistTools;
   /** How many nodes the cluster has. */
   readonly nodeCount: () => number;
@@ -77,6 +80,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...stubZoneRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),
     ...blocklistRoutes(context, parts.blocklist),
     ...cacheRoutes(context, parts.cache),
+    ...debugRoutes(context, parts.debug),
     ...configRoutes(context),
     ...auditRoutes(context),
     ...statsRoutes(context, nodeCount),

@@ -6,6 +6,7 @@ import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { openBlocklistKeeper } from "../commands/blocklist-keeper.ts";
 import type { CacheView } from "../commands/cache.ts";
+import type { DebugView } from "../commands/debug.ts";
 import type { Explainer } from "../commands/explain.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
 import type { HealthView } from "../commands/health-view.ts";
@@ -22,6 +23,7 @@ export type ApiViews = {
   readonly health: HealthView;
   readonly explain: Explainer;
   readonly cache: CacheView;
+  readonly debug: DebugView;
   readonly isOwnSocket: IsOwnSocket;
   /** See StorePublisher. */
   readonly blocklistInForce: () => Promise<void>;

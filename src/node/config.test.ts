@@ -69,6 +69,7 @@ notifications:
 cloud: { metadata_url: "http://127.0.0.1:9001" }
 audit: { retention_days: 30 }
 backup: { schedule: "30 2 * * 1-5", directory: /backup, keep: 3, passphrase: "a passphrase" }
+query_log: { file: /var/log/queries, dnstap_socket: /run/dnstap.sock }
 log: { level: debug, format: json }
 `;
 
@@ -131,6 +132,8 @@ test("a file sets every setting", () => {
     "backup.directory": "/backup",
     "backup.keep": 3,
     "backup.passphrase": "a passphrase",
+    "query_log.file": "/var/log/queries",
+    "query_log.dnstap_socket": "/run/dnstap.sock",
     "log.level": "debug",
     "log.format": "json",
   });

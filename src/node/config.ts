@@ -193,6 +193,16 @@ export const SETTINGS = {
     isSecret: true,
     isUnused: true,
   },
+  "query_log.file": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "file or pipe that the query log is written to, a line of JSON a query; empty: standard output",
+  },
+  "query_log.dnstap_socket": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "Unix socket of a receiver of dnstap; without query_log.file no lines are written then",
+  },
   "log.level": { type: oneOf(LOG_LEVELS), fallback: "info", help: "debug, info, warn or error" },
   "log.format": {
     type: oneOf(LOG_FORMATS),

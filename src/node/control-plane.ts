@@ -4,12 +4,14 @@ import type { ApiServer } from "../api/server.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { openImageWriter } from "../image/writer.ts";
 import type { Address } from "../listen/address.ts";
+import type { Notifier } from "../notify/notifier.ts";
 import { openStorePublisher, type StorePublisher } from "../publish/store-publisher.ts";
 import { type NodeStore, openStore } from "../store/open-store.ts";
 import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
 import { createEventLog } from "./event-log.ts";
-import { openHealthPlane } from "./health-plane.ts";
+import { type HealthPlane, openHealthPlane } from "./health-plane.ts";
 import { openNotifier } from "./notify-plane.ts";
+import { openQueryLog, type QueryLog } from "./query-log.ts";
 import { openResolvePlane } from "./resolve-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
@@ -19,6 +21,7 @@ export type ControlPlane = {
   readonly publisher: StorePublisher;
   readonly api: ApiServer;
   readonly imported: ZoneFilesReport;
+  readonly queryLog: QueryLog;
 };
 
 /** Zone files that cannot be imported; nothing else has been opened. */
@@ -56,22 +59,7 @@ export async function openControlPlane(
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);
-  const logEvent = createEventLog(log);
-  const health = openHealthPlane({
-    store,
-    shared: options.shared,
-    port: options.health,
-    key: keys.health,
-    nodeId,
-    region: config["node.region"],
-    areScriptsEnabled: config["script_checks.enabled"],
-    onEvent: (event) => {
-      logEvent(event);
-      notifier.emit(event);
-    },
-    metrics,
-    log,
-  });
+  const health = openHealth(options, store, notifier);
   closing.use(health);
   const resolve = openResolvePlane({
     ...{ store, metrics, nodeId },
@@ -80,6 +68,16 @@ export async function openControlPlane(
     listens: options.dns,
   });
   closing.use(resolve);
+  const queryLog = openQueryLog({
+    store,
+    shared: options.shared,
+    config,
+    nodeId,
+    version: options.version,
+    metrics,
+    log,
+  });
+  closing.use(queryLog);
   const publisher = openStorePublisher({
     store,
     writer: openImageWriter(options.shared),
@@ -100,10 +98,39 @@ export async function openControlPlane(
   const api = await openApi(
     options,
     context,
-    { health: health.view, explain, blocklistInForce: publisher.blocklistInForce, ...resolve },
+    {
+      health: health.view,
+      explain,
+      blocklistInForce: publisher.blocklistInForce,
+      debug: queryLog.debug,
+      ...resolve,
+    },
     closing,
   );
-  return { store, publisher, api, imported };
+  return { store, publisher, api, imported, queryLog };
+}
+
+function openHealth(
+  { shared, health, keys, nodeId, config, metrics, log }: ControlPlaneOptions,
+  store: NodeStore,
+  notifier: Notifier,
+): HealthPlane {
+  const logEvent = createEventLog(log);
+  return openHealthPlane({
+    store,
+    shared,
+    port: health,
+    key: keys.health,
+    nodeId,
+    region: config["node.region"],
+    areScriptsEnabled: config["script_checks.enabled"],
+    onEvent: (event) => {
+      logEvent(event);
+      notifier.emit(event);
+    },
+    metrics,
+    log,
+  });
 }
 
 const NOTHING_IMPORTED: ZoneFilesReport = { imported: [], left: [], faults: [], warnings: [], refused: [] };

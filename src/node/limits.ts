@@ -10,6 +10,21 @@ export const HEALTH_HEAP_MB = 384;
 /** Heap of a listener thread: it needs next to nothing. */
 export const LISTENER_HEAP_MB = 256;
 
+/** Heap of the resolve thread: 100,000 clients and 20,000 questions take half of it. */
+export const RESOLVE_HEAP_MB = 512;
+
+/** Clients that wait to be resolved, the bytes of their queries in all, */
+export const CLIENTS_MAX = 100_000;
+export const CLIENT_BYTES_MAX = 2 ** 26;
+/** and how long one waits at most, over how many names of a chain. How often that is looked at. */
+export const CLIENT_MS = 8_000;
+export const CLIENT_ROUNDS_MAX = 20;
+export const CLIENT_SWEEP_MS = 250;
+/** Queries that the resolve thread takes, and clients that it answers, before its sockets and timers have their turn. */
+export const CLIENTS_TURN = 64;
+/** How long the control thread waits for what the resolve thread is asked. */
+export const RESOLVE_ASK_MS = 5_000;
+
 /** A thread that lived this long was healthy: its death is answered at once, as a first one. */
 export const HEALTHY_AFTER_MS = 30_000;
 /** Pause before the second replacement; it doubles with every further one up to the longest. */
@@ -22,6 +37,8 @@ export const LIFE_CHECK_MS = 1_000;
 export const LIFELESS_AFTER_MS = 20_000;
 /** The health thread never has more than a moment's work in one go. */
 export const HEALTH_LIFELESS_AFTER_MS = 10_000;
+/** Nor has the resolve thread. */
+export const RESOLVE_LIFELESS_AFTER_MS = 10_000;
 /** A thread that is ended ends at once; one that has not by then never will. */
 export const STUCK_AFTER_MS = 5_000;
 
@@ -60,8 +77,11 @@ export const ZONE_FILE_BYTES_MAX = 2 ** 30;
 export const CONFIG_FILE_BYTES_MAX = 2 ** 20;
 export const SECRET_FILE_BYTES_MAX = 2 ** 16;
 
-/** Threads that read the image besides those that answer UDP: stream, health, and control where it explains an answer. */
-const READERS_BESIDE = 3;
+/**
+ * Readers of the image besides the threads that answer UDP: stream, health, control where it explains an answer, resolve, and
+ * once more resolve where it asks our own zones for a host.
+ */
+const READERS_BESIDE = 5;
 export const ANSWER_THREADS_MAX = MAX_THREADS - READERS_BESIDE;
 
 /** Zones that the log names one by one at the start. */
@@ -82,3 +102,13 @@ export const ROUTES_KEPT_MS = 10_000;
 /** Events of health in the log within EVENT_LINES_MS; those beyond are counted. */
 export const EVENT_LINES_MAX = 100;
 export const EVENT_LINES_MS = 10_000;
+
+/** Lines of debug capture that the control thread keeps. */
+export const DEBUG_LINES_MAX = 1_000;
+/** Heap of the thread that writes the query log. */
+export const QUERY_LOG_HEAP_MB = 128;
+/** It lives on for so long when nobody wants it any more, so that what is on its way arrives. */
+export const QUERY_LOG_IDLE_MS = 1_000;
+/** One that died is replaced after this long, and one that is to end has so long. */
+export const QUERY_LOG_RESTART_MS = 1_000;
+export const QUERY_LOG_STOP_MS = 2_000;

@@ -20,6 +20,11 @@ const TOTALS = [
   ["svc_dns_failed_total", "Queries dropped because answering them failed.", COUNTER.FAILED],
   ["svc_dns_repeated_total", "Answers made again because their zone changed meanwhile.", COUNTER.REPEATED],
   ["svc_dns_udp_batches_total", "Batches of datagrams taken from the sockets.", COUNTER.BATCHES],
+  [
+    "svc_query_log_events_dropped_total",
+    "Events for the query log or debug capture that a thread had no room for.",
+    COUNTER.EVENTS_DROPPED,
+  ],
   ["svc_dns_receive_errors_total", "Failed attempts to read a socket.", COUNTER.RECEIVE_ERRORS],
   ["svc_dns_connections_accepted_total", "Connections accepted.", COUNTER.CONNECTIONS_ACCEPTED],
   ["svc_dns_connections_cut_total", "Connections ended for a limit.", COUNTER.CONNECTIONS_CUT],

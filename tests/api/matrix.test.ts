@@ -87,6 +87,11 @@ readonly  -     any   GET /blocklist
 editor    csrf  none  PUT /blocklist
 readonly  -     any   GET /cache
 editor    csrf  none  POST /cache/flush
+admin     csrf  none  POST /debug/enable
+admin     csrf  none  POST /debug/disable
+readonly  -     any   GET /debug/status
+admin     csrf  any   GET /debug/tail
+admin     csrf  none  DELETE /debug/tail
 readonly  -     any   GET /config/rate-limits
 admin     csrf  none  PUT /config/rate-limits
 readonly  -     any   GET /config/delete-guardrails

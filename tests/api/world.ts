@@ -17,6 +17,7 @@ import { type ApiReply, type ApiRequest, startApi, type TestApi, type TestApiOpt
 import { ALONE } from "../support/commands.ts";
 import { explainerOver } from "../support/explainer.ts";
 import { fakeCache } from "../support/fake-cache.ts";
+import { fakeDebug } from "../support/fake-debug.ts";
 import { openHealthLab } from "../support/health-plane.ts";
 
 const MINUTE_MS = 60_000;
@@ -250,6 +251,7 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
       explain: explainerOver({ store: context.store, health }),
       isOwnSocket: () => false,
       cache: fakeCache(),
+      debug: fakeDebug(),
       nodeCount: () => 1,
     });
     return made.routes;

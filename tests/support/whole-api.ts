@@ -10,6 +10,7 @@ import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
 import { ALONE } from "./commands.ts";
 import { explainerOver } from "./explainer.ts";
 import { fakeCache } from "./fake-cache.ts";
+import { fakeDebug } from "./fake-debug.ts";
 import { type HealthLab, openHealthLab } from "./health-plane.ts";
 
 export type WholeApi = TestApi & { readonly routes: readonly Route[] };
@@ -34,6 +35,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       explain: explainerOver({ store: context.store, health }),
       isOwnSocket: () => false,
       cache: fakeCache(),
+      debug: fakeDebug(),
       nodeCount: () => 1,
     });
     return routes;
