@@ -3,8 +3,18 @@ import { errorText } from "../base/errors.ts";
 import { FAILURE_REPORTS_PER_SECOND } from "./limits.ts";
 import type { ListenerThreadMessage } from "./threads.ts";
 
-/** Reports queries whose answering threw, at most FAILURE_REPORTS_PER_SECOND: a flood of them must not fill memory. */
+/** Reports queries whose answering threw to the supervisor. */
 export function createFailureReporter(port: MessagePort): (query: Uint8Array, thrown: unknown) => void {
+  return limitFailures((query, detail) => {
+    const message: ListenerThreadMessage = { kind: "failure", query, detail };
+    port.postMessage(message);
+  });
+}
+
+/** Lets at most FAILURE_REPORTS_PER_SECOND through: a flood of them must not fill memory. */
+export function limitFailures(
+  report: (query: Uint8Array, detail: string) => void,
+): (query: Uint8Array, thrown: unknown) => void {
   let second = 0;
   let reported = 0;
   return (query, thrown) => {
@@ -12,8 +22,6 @@ export function createFailureReporter(port: MessagePort): (query: Uint8Array, th
     if (now !== second) reported = 0;
     second = now;
     reported += 1;
-    if (reported > FAILURE_REPORTS_PER_SECOND) return;
-    const message: ListenerThreadMessage = { kind: "failure", query, detail: errorText(thrown) };
-    port.postMessage(message);
+    if (reported <= FAILURE_REPORTS_PER_SECOND) report(query, errorText(thrown));
   };
 }

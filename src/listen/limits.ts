@@ -13,6 +13,12 @@ export const UDP_SOCKET_BUFFER_BYTES = 4 * 2 ** 20;
 /** Datagrams whose answering failed that one thread reports a second; all of them are counted. */
 export const FAILURE_REPORTS_PER_SECOND = 10;
 
+/** Queries that one thread with an event loop has handed over to the one that resolves, and waits for, */
+export const HANDED_OVER_MAX = 20_000;
+/** for so long at most: longer than that thread takes for any. How often the times are looked at. */
+export const HANDED_OVER_MS = 10_000;
+export const HANDED_OVER_SWEEP_MS = 1_000;
+
 /** Connections that the kernel completes and keeps before they are accepted. */
 export const TCP_BACKLOG = 511;
 
@@ -34,6 +40,8 @@ export type StreamLimits = {
   readonly maxQueuedBytes: number;
   /** Answers waiting for all clients together, in bytes, above which those that hold most of them are cut. */
   readonly maxQueuedBytesOfAll: number;
+  /** Queries of one connection that are being resolved, above which no more of its queries are read. */
+  readonly maxResolving: number;
   /** Queries of one connection answered before the others get their turn. */
   readonly maxBurst: number;
   /** How often the times above are looked at. */
@@ -53,6 +61,7 @@ export const STREAM_LIMITS: StreamLimits = {
   writeMs: 10_000,
   maxQueuedBytes: 128 * 1024,
   maxQueuedBytesOfAll: 64 * 1024 * 1024,
+  maxResolving: 100,
   maxBurst: 100,
   sweepMs: 250,
   drainIdleMs: 200,

@@ -3,9 +3,11 @@
  * answers beside it (RFC 7766). A connection belongs to one client; what it costs is bounded by the limits.
  */
 import type { Socket } from "node:net";
-import type { Answerer } from "../answer/answerer.ts";
+import { type Answerer, TAKEN } from "../answer/answerer.ts";
+import { EDE } from "../dns/codes.ts";
 import { COUNTER, observeLatency, type Transport } from "../image/counters.ts";
 import { STREAM_MESSAGE_BYTES, type StreamLimits } from "./limits.ts";
+import type { OnResolved, Resolving } from "./resolving.ts";
 
 const LENGTH_BYTES = 2;
 /** Answers are collected here and written at once; behind the flush mark there is room for one more. */
@@ -15,6 +17,8 @@ const OUTPUT_BYTES = OUTPUT_FLUSH_BYTES + LENGTH_BYTES + STREAM_MESSAGE_BYTES;
 /** What the connections of a thread share. */
 export type StreamContext = {
   readonly answerer: Answerer;
+  /** Takes the queries that have to be resolved; their answers come when they come (RFC 7766 section 6.2.1.1). */
+  readonly resolving: Resolving;
   readonly counters: Float64Array;
   readonly limits: StreamLimits;
   readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
@@ -50,6 +54,8 @@ type State = {
   isScheduled: boolean;
   /** Nothing is read until the client has taken its answers. */
   isBackedUp: boolean;
+  /** Queries whose answers are still to come. */
+  resolving: number;
   readonly openedMs: number;
   /** When something was last completed: a query taken or output written. */
   activeMs: number;
@@ -57,6 +63,31 @@ type State = {
   partialMs: number | undefined;
   /** Since when output waits without progress. */
   writingMs: number | undefined;
+};
+
+function createState(openedMs: number): State {
+  return {
+    held: EMPTY,
+    hasEnded: false,
+    isClosing: false,
+    isScheduled: false,
+    isBackedUp: false,
+    resolving: 0,
+    openedMs,
+    activeMs: openedMs,
+    partialMs: undefined,
+    writingMs: undefined,
+  };
+}
+
+/** Whom a burst is answered for. */
+type Client = {
+  readonly transport: Transport;
+  readonly address: Uint8Array;
+  readonly port: number;
+  /** Takes framed answers; false: the client has too many waiting. */
+  readonly write: (bytes: Buffer) => boolean;
+  readonly onResolved: OnResolved;
 };
 
 /** Serves a connection until it is closed; `address` is the client's, 4 or 16 bytes. */
@@ -67,21 +98,10 @@ export function serveConnection(
   address: Uint8Array,
 ): Connection {
   const { limits, now } = context;
-  const openedMs = now();
-  const state: State = {
-    held: Buffer.alloc(0),
-    hasEnded: false,
-    isClosing: false,
-    isScheduled: false,
-    isBackedUp: false,
-    openedMs,
-    activeMs: openedMs,
-    partialMs: undefined,
-    writingMs: undefined,
-  };
+  const state = createState(now());
   const close = () => {
     state.isClosing = true;
-    state.held = Buffer.alloc(0);
+    state.held = EMPTY;
     socket.destroySoon();
   };
   const cut = () => {
@@ -98,10 +118,18 @@ export function serveConnection(
     socket.write(bytes, onWritten);
     return socket.writableLength <= limits.maxQueuedBytes;
   };
+  const onResolved: OnResolved = (answer) => {
+    state.resolving -= 1;
+    state.activeMs = now();
+    if (state.isClosing || socket.destroyed) return;
+    if (answer !== undefined) write(framed(answer));
+    if (!state.isScheduled && !state.isBackedUp) proceed();
+  };
+  const client: Client = { transport, address, port: socket.remotePort ?? 0, write, onResolved };
   const proceed = () => {
     state.isScheduled = false;
     if (state.isClosing || socket.destroyed) return;
-    const outcome = answerBurst(context, state, transport, address, write);
+    const outcome = answerBurst(context, state, client);
     state.isBackedUp = socket.writableLength > limits.maxQueuedBytes;
     if (outcome === "refused") return close();
     if (outcome === "more" || state.isBackedUp) {
@@ -110,10 +138,12 @@ export function serveConnection(
       if (state.isBackedUp) return;
       state.isScheduled = true;
       setImmediate(proceed);
-    } else if (state.hasEnded) {
-      close();
-    } else {
+    } else if (outcome === "full") {
+      socket.pause();
+    } else if (!state.hasEnded) {
       socket.resume();
+    } else if (state.resolving === 0) {
+      close();
     }
   };
   socket.on("data", (chunk: Buffer) => {
@@ -129,9 +159,8 @@ export function serveConnection(
   return {
     sweep: (nowMs, idleMs) => {
       const isSlow = isPast(state.partialMs, limits.messageMs, nowMs) || isPast(state.writingMs, limits.writeMs, nowMs);
-      const isIdle = state.partialMs === undefined && state.writingMs === undefined && !state.isScheduled;
       if (isSlow || isPast(state.openedMs, limits.lifetimeMs, nowMs)) cut();
-      else if (isIdle && isPast(state.activeMs, idleMs, nowMs)) close();
+      else if (isIdle(state) && isPast(state.activeMs, idleMs, nowMs)) close();
     },
     queuedBytes: () => socket.writableLength,
     cut,
@@ -139,58 +168,66 @@ export function serveConnection(
   };
 }
 
+/** Nothing is under way. */
+function isIdle({ partialMs, writingMs, isScheduled, resolving }: State): boolean {
+  return partialMs === undefined && writingMs === undefined && !isScheduled && resolving === 0;
+}
+
+function framed(answer: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(LENGTH_BYTES + answer.length);
+  bytes.writeUInt16BE(answer.length);
+  bytes.set(answer, LENGTH_BYTES);
+  return bytes;
+}
+
 function isPast(sinceMs: number | undefined, limitMs: number, nowMs: number): boolean {
   return sinceMs !== undefined && nowMs - sinceMs >= limitMs;
 }
 
 /**
- * Answers whole messages of `held`, at most `maxBurst`, until `write` says that the client takes no more. "more": others
- * are left, perhaps; "waiting": none is whole;
- * "refused": the client sent a message of no length, which ends the connection.
+ * Answers whole messages of `held`, at most `maxBurst`, until the client takes no more. "more": others are left, perhaps;
+ * "waiting": none is whole; "full": others are left, and must wait until some are resolved; "refused": the client sent a
+ * message of no length, which ends the connection.
  */
-function answerBurst(
-  context: StreamContext,
-  state: State,
-  transport: Transport,
-  address: Uint8Array,
-  write: (bytes: Buffer) => boolean,
-): "more" | "waiting" | "refused" {
+function answerBurst(context: StreamContext, state: State, client: Client): "more" | "waiting" | "full" | "refused" {
   const { answerer, limits, output } = context;
   const { held } = state;
   const begin = context.now();
+  const resolvingBefore = state.resolving;
   let at = 0;
   let taken = 0;
   let filled = 0;
-  let outcome: "more" | "waiting" | "refused" = "waiting";
+  let outcome: "more" | "waiting" | "full" | "refused" = "waiting";
   answerer.enter();
   while (held.length - at >= LENGTH_BYTES) {
     const length = (held[at]! << 8) | held[at + 1]!;
     if (length === 0) outcome = "refused";
     if (length === 0 || held.length - at < LENGTH_BYTES + length) break;
-    if (taken === limits.maxBurst) {
-      outcome = "more";
-      break;
-    }
+    if (taken === limits.maxBurst) outcome = "more";
+    else if (state.resolving >= limits.maxResolving) outcome = "full";
+    if (outcome !== "waiting") break;
     const query = held.subarray(at + LENGTH_BYTES, at + LENGTH_BYTES + length);
-    filled += answerInto(context, output, filled, query, transport, address);
+    filled += answerInto(context, filled, query, state, client);
     at += LENGTH_BYTES + length;
     taken += 1;
     if (filled <= OUTPUT_FLUSH_BYTES) continue;
-    const mayGoOn = write(Buffer.from(output.subarray(0, filled)));
+    const mayGoOn = client.write(Buffer.from(output.subarray(0, filled)));
     filled = 0;
     if (mayGoOn) continue;
     outcome = "more";
     break;
   }
   answerer.leave();
-  if (filled > 0) write(Buffer.from(output.subarray(0, filled)));
+  if (filled > 0) client.write(Buffer.from(output.subarray(0, filled)));
+  context.resolving.wake();
   state.held = at === held.length ? EMPTY : held.subarray(at);
   const endMs = context.now();
   if (taken > 0) {
     state.activeMs = endMs;
-    observeLatency(context.counters, Math.round((endMs - begin) * 1000), taken);
+    const answered = taken - (state.resolving - resolvingBefore);
+    observeLatency(context.counters, Math.round((endMs - begin) * 1000), answered);
   }
-  if (outcome === "more" || state.held.length === 0) state.partialMs = undefined;
+  if (outcome === "more" || outcome === "full" || state.held.length === 0) state.partialMs = undefined;
   else if (taken > 0) state.partialMs = endMs;
   else state.partialMs ??= endMs;
   return outcome;
@@ -198,31 +235,30 @@ function answerBurst(
 
 const EMPTY = Buffer.alloc(0);
 
-/** Puts the framed answer at output[at...]; the number of bytes put, 0 for silence. */
-function answerInto(
-  context: StreamContext,
-  output: Uint8Array,
-  at: number,
-  query: Uint8Array,
-  transport: Transport,
-  address: Uint8Array,
-): number {
+/** Puts the framed answer at output[at...]; the number of bytes put, 0 for silence or what is still to come. */
+function answerInto(context: StreamContext, at: number, query: Uint8Array, state: State, client: Client): number {
+  const { answerer, counters, output, resolving } = context;
+  const { address, port, transport, onResolved } = client;
   const start = at + LENGTH_BYTES;
   output.set(query, start);
+  const { length: received } = query;
+  const room = STREAM_MESSAGE_BYTES;
   let length = 0;
+  answerer.client.port = port;
   try {
-    length = context.answerer.answer(
-      output,
-      start,
-      query.length,
-      STREAM_MESSAGE_BYTES,
-      address,
-      0,
-      address.length,
-      transport,
-    );
+    length = answerer.answer(output, start, received, room, address, 0, address.length, transport);
+    if (answerer.refresh !== 0) resolving.pushRefresh(answerer.refresh);
+    if (length === TAKEN) {
+      if (resolving.handOver(transport, address, port, output, start, received, onResolved)) {
+        state.resolving += 1;
+        return 0;
+      }
+      counters[COUNTER.HANDOVER_FULL]! += 1;
+      length = answerer.answerNow(output, start, received, room, address, 0, address.length, transport, EDE.OTHER);
+    }
   } catch (thrown) {
-    context.counters[COUNTER.FAILED]! += 1;
+    length = 0;
+    counters[COUNTER.FAILED]! += 1;
     context.onFailure(query.slice(), thrown);
   }
   if (length === 0) return 0;

@@ -8,29 +8,35 @@ import { createFailureReporter } from "./failure-reports.ts";
 import { STREAM_LIMITS, TCP_BACKLOG } from "./limits.ts";
 import { openLibc } from "./linux/libc.ts";
 import { duplicateDescriptor } from "./linux/socket.ts";
+import { createResolving } from "./resolving.ts";
 import { createStreamService } from "./stream.ts";
-import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "./threads.ts";
+import type { ListenerThreadMessage, LoopThreadData, SupervisorMessage, ThreadSocket } from "./threads.ts";
 
 /** The stream thread: accepts on its sockets until "stop", then lets the connections finish. */
 export async function runStreamThread(
-  data: ListenerThreadData,
+  data: LoopThreadData,
   port: MessagePort,
   makeAnswerer = createAnswerer,
 ): Promise<void> {
   const { shared, thread, options } = data;
+  const now = () => performance.now();
+  const resolving = createResolving({ ...data, port: data.resolvePort, now });
   const service = createStreamService({
-    answerer: makeAnswerer(shared, { thread, ...options }),
+    answerer: makeAnswerer(shared, { thread, forwards: true, logs: "addresses", ...options }),
+    resolving,
     counters: threadCounters(shared, thread),
     limits: STREAM_LIMITS,
     onFailure: createFailureReporter(port),
-    now: () => performance.now(),
+    now,
   });
   const accept = (connection: Socket) => service.accept(connection, TRANSPORT.TCP);
   const servers = data.sockets.map(() => createServer({ allowHalfOpen: true, noDelay: true }, accept));
   await Promise.all(servers.map((server, index) => listen(server, data.sockets[index]!)));
-  port.once("message", (_: SupervisorMessage) => {
+  port.on("message", (message: SupervisorMessage) => {
+    if (message.kind === "resolve-port") return resolving.connect(message.port);
     for (const server of servers) server.close();
-    void service.drain();
+    port.unref();
+    void service.drain().then(resolving.close);
   });
   const serving: ListenerThreadMessage = { kind: "serving" };
   port.postMessage(serving);

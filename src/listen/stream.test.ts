@@ -2,11 +2,17 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
+import { MessageChannel, type MessagePort } from "node:worker_threads";
 import { ACTION, createFakeAnswerer, longQuery, testQuery } from "../../tests/support/listen/fake-answerer.ts";
 import { waitFor } from "../../tests/support/wait.ts";
 import { COUNTER, TRANSPORT } from "../image/counters.ts";
-import { COUNTERS_STRIDE } from "../image/shared.ts";
-import { STREAM_LIMITS, STREAM_MESSAGE_BYTES, type StreamLimits } from "./limits.ts";
+import { HANDOVER } from "../image/handover.ts";
+import { COUNTERS_STRIDE, createSharedImage } from "../image/shared.ts";
+import { createAnswerFrames } from "./answer-frames.ts";
+import { openHandoverInbox } from "./handover.ts";
+import { recordAddress, recordPort, recordQuery, recordToken, recordTransport } from "./handover-record.ts";
+import { HANDED_OVER_MS, STREAM_LIMITS, STREAM_MESSAGE_BYTES, type StreamLimits } from "./limits.ts";
+import { createResolving, type Resolving } from "./resolving.ts";
 import { createStreamService } from "./stream.ts";
 
 type Fixture = {
@@ -16,8 +22,45 @@ type Fixture = {
   readonly pass: (ms: number) => void;
   readonly drain: () => Promise<void>;
   readonly stopListening: () => void;
+  /** The thread that resolves, as the test plays it. */
+  readonly resolver: FakeResolver;
   readonly client: (from?: string) => Promise<Client>;
 };
+
+type FakeResolver = {
+  readonly resolving: Resolving;
+  /** What was handed over since the last time. */
+  readonly take: () => Uint8Array[];
+  readonly reply: (...answers: readonly (readonly [record: Uint8Array, answer: Uint8Array])[]) => void;
+  /** The way of a replacement. */
+  readonly replace: () => void;
+};
+
+function openResolver(now: () => number): FakeResolver {
+  const shared = createSharedImage(1);
+  const inbox = openHandoverInbox(shared, [0]);
+  const first = new MessageChannel();
+  let port: MessagePort = first.port2;
+  const resolving = createResolving({ shared, thread: 0, start: 1, port: first.port1, now });
+  return {
+    resolving,
+    take: () => {
+      const records: Uint8Array[] = [];
+      inbox.drain(1_000_000, (_, record) => records.push(record));
+      return records;
+    },
+    reply: (...answers) => {
+      const frames = createAnswerFrames();
+      for (const [record, answer] of answers) frames.add(recordToken(record), answer);
+      port.postMessage(frames.take());
+    },
+    replace: () => {
+      const next = new MessageChannel();
+      port = next.port2;
+      resolving.connect(next.port1);
+    },
+  };
+}
 
 type Client = {
   readonly socket: Socket;
@@ -28,13 +71,14 @@ type Client = {
   readonly isClosed: () => boolean;
 };
 
-const open: { server: Server; clients: Client[]; drain: () => Promise<void> }[] = [];
+const open: { server: Server; clients: Client[]; drain: () => Promise<void>; resolver: FakeResolver }[] = [];
 
 afterEach(async () => {
-  for (const { server, clients, drain } of open.splice(0)) {
+  for (const { server, clients, drain, resolver } of open.splice(0)) {
     for (const { socket } of clients) socket.destroy();
     server.close();
     await drain();
+    resolver.resolving.close();
   }
 });
 
@@ -43,7 +87,9 @@ async function start(limits: Partial<StreamLimits> = {}): Promise<Fixture> {
   let nowMs = 0;
   const counters = new Float64Array(COUNTERS_STRIDE);
   const failures: Uint8Array[] = [];
+  const resolver = openResolver(() => nowMs);
   const service = createStreamService({
+    resolving: resolver.resolving,
     answerer: createFakeAnswerer(),
     counters,
     limits: { ...STREAM_LIMITS, sweepMs: 5, drainIdleMs: 20, ...limits },
@@ -63,8 +109,9 @@ async function start(limits: Partial<StreamLimits> = {}): Promise<Fixture> {
     nowMs += STREAM_LIMITS.drainMs;
     await drained;
   };
-  open.push({ server, clients, drain });
+  open.push({ server, clients, drain, resolver });
   return {
+    resolver,
     counters,
     failures,
     pass: (ms) => {
@@ -323,4 +370,124 @@ test("draining answers what is under way, then ends every connection", async () 
   await drained;
   await until("the last one ends", stuck.isClosed);
   assert.equal(counters[COUNTER.CONNECTIONS_OPEN], 0);
+});
+
+/** Takes records until there are `count` of them. */
+async function handedOver({ take }: FakeResolver, count: number): Promise<Uint8Array[]> {
+  const records: Uint8Array[] = [];
+  await until(`${count} records`, () => records.push(...take()) >= count);
+  return records;
+}
+
+test("what is resolved comes when it comes, and delays nothing else of the connection", async () => {
+  const { client, counters, resolver } = await start();
+  const one = await client();
+  const [slow, slower] = [testQuery(1, ACTION.RESOLVE, 9, 9), testQuery(3, ACTION.RESOLVE)];
+  one.socket.write(framed(slow, testQuery(2, ACTION.ECHO), slower, testQuery(4, ACTION.ECHO)));
+  const records = await handedOver(resolver, 2);
+  await until("the others", () => one.messages().length === 2);
+  assert.deepEqual(idsOf(one), [2, 4]);
+  const [first, second] = records;
+  assert.ok(first !== undefined && second !== undefined);
+  assert.deepEqual(Buffer.from(recordQuery(first)), slow);
+  assert.deepEqual(recordAddress(first), Buffer.from([127, 0, 0, 1]));
+  assert.equal(recordPort(first), one.socket.localPort);
+  assert.equal(recordTransport(first), TRANSPORT.TCP);
+  const [answer, other] = [Buffer.concat([slow, Buffer.alloc(60_000, 1)]), Buffer.concat([slower, Buffer.alloc(3)])];
+  resolver.reply([second, other], [first, answer]);
+  await until("all", () => one.messages().length === 4);
+  assert.deepEqual(one.messages().slice(2), [other, answer]);
+  assert.equal(counters[COUNTER.LATENCY_BUCKETS], 2, "what is resolved is counted where it is resolved");
+});
+
+test("a connection is not idle while something of it is resolved, and ends behind it where the client has ended", async () => {
+  const { client, pass, resolver } = await start({ idleMs: 1_000 });
+  const [open, ended] = [await client(), await client()];
+  open.socket.write(framed(testQuery(1, ACTION.RESOLVE)));
+  ended.socket.end(framed(testQuery(2, ACTION.RESOLVE), testQuery(3, ACTION.ECHO)));
+  const records = await handedOver(resolver, 2);
+  await until("the other answer", () => ended.messages().length === 1);
+  pass(5_000);
+  resolver.reply(...records.map((record) => [record, recordQuery(record)] as const));
+  await until("the answers", () => open.messages().length === 1 && ended.messages().length === 2);
+  await until("the end", ended.isClosed);
+  assert.equal(open.isClosed(), false);
+  pass(1_000);
+  await until("it is idle now", open.isClosed);
+});
+
+test("a connection with many queries being resolved is read no further", async () => {
+  const { client, resolver } = await start({ maxResolving: 3 });
+  const one = await client();
+  const ids = Array.from({ length: 10 }, (_, id) => id);
+  one.socket.write(framed(...ids.map((id) => testQuery(id, ACTION.RESOLVE)), testQuery(99, ACTION.ECHO)));
+  for (let resolved = 0; resolved < 10; ) {
+    const records = await handedOver(resolver, Math.min(3, 10 - resolved));
+    assert.ok(records.length <= 3, `${records.length} at once`);
+    const behind = idsOf(one).filter((id) => id !== 99);
+    assert.equal(behind.length, resolved);
+    resolver.reply(...records.map((record) => [record, recordQuery(record)] as const));
+    resolved += records.length;
+    await until("the answers", () => one.messages().length >= resolved);
+  }
+  await until("the last", () => one.messages().length === 11);
+  assert.deepEqual(
+    idsOf(one).toSorted((a, b) => a - b),
+    [...ids, 99],
+  );
+});
+
+test("answers to a client that has gone, to nobody's token, and of no bytes are dropped", async () => {
+  const { client, counters, resolver } = await start();
+  const [gone, here] = [await client(), await client()];
+  gone.socket.write(framed(testQuery(1, ACTION.RESOLVE)));
+  here.socket.write(framed(testQuery(2, ACTION.RESOLVE), testQuery(3, ACTION.RESOLVE)));
+  const records = await handedOver(resolver, 3);
+  gone.socket.resetAndDestroy();
+  await until("it is gone", () => counters[COUNTER.CONNECTIONS_OPEN] === 1);
+  const ofHere = records.filter((record) => recordPort(record) === here.socket.localPort);
+  const [silent, answered] = ofHere;
+  const [ofGone] = records.filter((record) => !ofHere.includes(record));
+  assert.ok(silent !== undefined && answered !== undefined && ofGone !== undefined);
+  const stranger = Buffer.from(answered);
+  stranger[HANDOVER.TOKEN + 3]! ^= 1;
+  const wrong = testQuery(66, ACTION.ECHO);
+  resolver.reply(
+    [ofGone, wrong],
+    [stranger, wrong],
+    [silent, Buffer.alloc(0)],
+    [silent, wrong],
+    [answered, recordQuery(answered)],
+  );
+  await until("the answer", () => here.messages().length === 1);
+  assert.deepEqual(here.messages(), [Buffer.from(recordQuery(answered))]);
+});
+
+test("what a thread that died had in hand is given up; its replacement answers what comes", async () => {
+  const { client, pass, resolver } = await start({ idleMs: 1_000 });
+  const one = await client();
+  one.socket.write(framed(testQuery(1, ACTION.RESOLVE)));
+  await handedOver(resolver, 1);
+  resolver.replace();
+  one.socket.write(framed(testQuery(2, ACTION.RESOLVE)));
+  const [second] = await handedOver(resolver, 1);
+  assert.ok(second !== undefined);
+  resolver.reply([second, recordQuery(second)]);
+  await until("the answer", () => one.messages().length === 1);
+  pass(HANDED_OVER_MS);
+  await until("it is idle", () => {
+    pass(100);
+    return one.isClosed();
+  });
+  assert.deepEqual(idsOf(one), [2]);
+});
+
+test("where the way is full, the client is told so at once", async () => {
+  const { client, counters } = await start({ maxResolving: 1_000_000 });
+  const one = await client();
+  const query = Buffer.concat([testQuery(1, ACTION.RESOLVE), Buffer.alloc(60_000)]);
+  one.socket.write(framed(...Array.from({ length: 20 }, () => query)));
+  await until("what has no room", () => one.messages().length === 12);
+  assert.equal(counters[COUNTER.HANDOVER_FULL], 12);
+  assert.deepEqual(one.messages()[0], Buffer.concat([query, Buffer.alloc(1)]));
 });

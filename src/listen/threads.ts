@@ -1,4 +1,5 @@
 /** What the supervisor and the listener threads say to each other. */
+import type { MessagePort } from "node:worker_threads";
 import type { AnswererOptions } from "../answer/answerer.ts";
 import type { LogLine } from "../base/log.ts";
 import type { SharedImage } from "../image/shared.ts";
@@ -18,6 +19,14 @@ export type ListenerThreadData = {
   readonly options: AnswerOptions;
 };
 
+/** `workerData` of one with an event loop, to which answers to what it has handed over come back. */
+export type LoopThreadData = ListenerThreadData & {
+  /** How often it was started before. */
+  readonly start: number;
+  /** From the thread that resolves; transferred. */
+  readonly resolvePort: MessagePort;
+};
+
 export type ListenerThreadMessage =
   /** What arrives from now on is answered. */
   | { readonly kind: "serving" }
@@ -26,4 +35,7 @@ export type ListenerThreadMessage =
   | { readonly kind: "failure"; readonly query: Uint8Array; readonly detail: string };
 
 /** A batch thread does not hear it: it reads the image's STOP word. */
-export type SupervisorMessage = { readonly kind: "stop" };
+export type SupervisorMessage =
+  | { readonly kind: "stop" }
+  /** The thread that resolves was replaced. */
+  | { readonly kind: "resolve-port"; readonly port: MessagePort };

@@ -4,16 +4,20 @@
  */
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
-import type { Answerer } from "../answer/answerer.ts";
+import { type Answerer, TAKEN } from "../answer/answerer.ts";
+import { EDE } from "../dns/codes.ts";
 import { COUNTER, observeLatency, TRANSPORT } from "../image/counters.ts";
 import { type Address, clientAddress, hostText } from "./address.ts";
 import { UDP_SLOT_BYTES, UDP_SOCKET_BUFFER_BYTES } from "./limits.ts";
 import { openLibc } from "./linux/libc.ts";
 import { duplicateDescriptor } from "./linux/socket.ts";
+import type { Resolving } from "./resolving.ts";
 import type { ThreadSocket } from "./threads.ts";
 
 export type DgramService = {
   readonly answerer: Answerer;
+  /** Takes the queries that have to be resolved. */
+  readonly resolving: Resolving;
   readonly counters: Float64Array;
   readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
 };
@@ -49,31 +53,59 @@ function answerDatagram(
   query: Buffer,
   client: RemoteInfo,
 ): void {
-  const { answerer, counters } = service;
+  const { answerer, counters, resolving } = service;
   const begin = performance.now();
   const address = clientAddress(client.address);
   if (address === undefined) return;
   const received = Math.min(query.length, UDP_SLOT_BYTES);
   slot.set(query.subarray(0, received));
+  const { UDP } = TRANSPORT;
   let length = 0;
   answerer.enter();
+  answerer.client.port = client.port;
   try {
-    length = answerer.answer(slot, 0, received, UDP_SLOT_BYTES, address, 0, address.length, TRANSPORT.UDP);
+    length = answerer.answer(slot, 0, received, UDP_SLOT_BYTES, address, 0, address.length, UDP);
+    if (answerer.refresh !== 0) resolving.pushRefresh(answerer.refresh);
+    if (length === TAKEN && !handOver(service, socket, slot, received, address, client)) {
+      counters[COUNTER.HANDOVER_FULL]! += 1;
+      length = answerer.answerNow(slot, 0, received, UDP_SLOT_BYTES, address, 0, address.length, UDP, EDE.OTHER);
+    }
   } catch (thrown) {
+    length = 0;
     counters[COUNTER.FAILED]! += 1;
     service.onFailure(query, thrown);
   }
   answerer.leave();
   counters[COUNTER.BATCHES]! += 1;
+  if (length === TAKEN || answerer.refresh !== 0) resolving.wake();
+  if (length === TAKEN) return;
   observeLatency(counters, Math.round((performance.now() - begin) * 1000), 1);
-  if (length === 0) return;
+  // The socket sends later where the kernel is busy, so the answer needs memory of its own.
+  if (length > 0) sendAnswer(service, socket, Buffer.from(slot.subarray(0, length)), client);
+}
+
+/** False: there is no room for it. */
+function handOver(
+  service: DgramService,
+  socket: Socket,
+  slot: Uint8Array,
+  received: number,
+  address: Uint8Array,
+  client: RemoteInfo,
+): boolean {
+  const { UDP } = TRANSPORT;
+  return service.resolving.handOver(UDP, address, client.port, slot, 0, received, (answer) => {
+    if (answer !== undefined) sendAnswer(service, socket, answer, client);
+  });
+}
+
+function sendAnswer({ counters }: DgramService, socket: Socket, answer: Uint8Array, client: RemoteInfo): void {
   // Nothing can be sent to port 0: `send` throws on it.
   if (client.port === 0) {
     counters[COUNTER.DROPPED]! += 1;
     return;
   }
-  // The socket sends later where the kernel is busy, so the answer needs memory of its own.
-  socket.send(Buffer.from(slot.subarray(0, length)), client.port, client.address, (error) => {
+  socket.send(answer, client.port, client.address, (error) => {
     if (error !== null) counters[COUNTER.DROPPED]! += 1;
   });
 }

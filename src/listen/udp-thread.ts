@@ -2,6 +2,7 @@ import type { MessagePort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import { threadCounters } from "../image/counters.ts";
 import { createFailureReporter } from "./failure-reports.ts";
+import { createHandover } from "./handover.ts";
 import { createBatch } from "./linux/batch.ts";
 import { openLibc } from "./linux/libc.ts";
 import { createPollSet, createStopwatch } from "./linux/waiting.ts";
@@ -21,7 +22,8 @@ export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAn
       sockets.map(({ descriptor }) => descriptor),
     ),
     stopwatch: createStopwatch(libc),
-    answerer: makeAnswerer(shared, { thread, ...options }),
+    answerer: makeAnswerer(shared, { thread, forwards: true, logs: "socket-names", ...options }),
+    handover: createHandover(shared, thread),
     counters: threadCounters(shared, thread),
     control: new Int32Array(shared.control),
     onFailure: createFailureReporter(port),

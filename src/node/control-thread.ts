@@ -7,20 +7,21 @@ import type { Server } from "node:http";
 import type { MessagePort } from "node:worker_threads";
 import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log, LogLine } from "../base/log.ts";
+import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { type Address, hostText } from "../listen/address.ts";
 import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import { apiAddress, type ControlPlane, openControlPlane, ZoneFilesRefused } from "./control-plane.ts";
-import { createHealthLink, type HealthLink } from "./health-link.ts";
 import type { NodeKeys } from "./keys.ts";
 import { SERVED_ZONES_NAMED } from "./limits.ts";
 import { type Component, createManagementServer, createProbe } from "./management.ts";
 import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
-import { NOBODY_RESOLVES } from "./resolve-plane.ts";
+import { createResolveLink, type ResolveLink } from "./resolve-link.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
+import { createThreadLink, type ThreadLink } from "./thread-link.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
 /** `workerData` of the control thread. */
@@ -43,6 +44,8 @@ export type ControlData = {
   readonly isFirst: boolean;
   /** To the health thread; transferred. */
   readonly healthPort: MessagePort;
+  /** To the thread that resolves; transferred. */
+  readonly resolvePort: MessagePort;
 };
 
 /** What is served at the start: how many zones, and the first of them. */
@@ -65,6 +68,8 @@ export type ControlCommand =
   | { readonly kind: "reload" }
   /** The health thread was replaced. */
   | { readonly kind: "health-port"; readonly port: MessagePort }
+  /** The thread that resolves was. */
+  | { readonly kind: "resolve-port"; readonly port: MessagePort }
   /** Take no new request; those under way may end. */
   | { readonly kind: "drain" }
   | { readonly kind: "stop" };
@@ -79,7 +84,8 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
   const server = createManagementServer(probe);
   const closing = new AsyncDisposableStack();
   closing.use(giveLifeSigns(data.status, "control"));
-  const health = closing.use(createHealthLink(data.healthPort));
+  const health = closing.use(createThreadLink<ToHealth, FromHealth>(data.healthPort));
+  const resolve = closing.use(createResolveLink(data.resolvePort));
   closing.defer(() => {
     server.close();
     server.closeAllConnections();
@@ -92,7 +98,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
         metrics,
         probe,
         health,
-        resolve: NOBODY_RESOLVES,
+        resolve,
         log,
         onAdminPassword: (password) => say({ kind: "admin-password", password }),
         onPublished: () => say({ kind: "published" }),
@@ -107,7 +113,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
     if (!data.isFirst || refusal === undefined) throw error;
     return say(refusal);
   }
-  serveCommands({ port, plane, health, closing, log });
+  serveCommands({ port, plane, health, resolve, closing, log });
   guardThread(closing, log);
 }
 
@@ -127,12 +133,13 @@ function guardThread(closing: AsyncDisposableStack, log: Log): void {
 type Serving = {
   readonly port: MessagePort;
   readonly plane: ControlPlane;
-  readonly health: HealthLink;
+  readonly health: ThreadLink<ToHealth, FromHealth>;
+  readonly resolve: ResolveLink;
   readonly closing: AsyncDisposableStack;
   readonly log: Log;
 };
 
-function serveCommands({ port, plane: { api }, health, closing, log }: Serving): void {
+function serveCommands({ port, plane: { api }, health, resolve, closing, log }: Serving): void {
   port.on("message", (command: ControlCommand) => {
     switch (command.kind) {
       case "reload":
@@ -140,6 +147,8 @@ function serveCommands({ port, plane: { api }, health, closing, log }: Serving):
         return api.reloadCertificate();
       case "health-port":
         return health.connect(command.port);
+      case "resolve-port":
+        return resolve.connect(command.port);
       case "drain":
         return void api.close();
       case "stop":

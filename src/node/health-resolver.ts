@@ -3,14 +3,12 @@
  * resolver.
  */
 import { Resolver } from "node:dns/promises";
-import { createAnswerer } from "../answer/answerer.ts";
 import { ipToText } from "../base/ip.ts";
-import { RCODE, RRTYPE } from "../dns/codes.ts";
-import { decodeMessage, encodeMessage, type Message, makeQuery } from "../dns/message.ts";
+import { RRTYPE } from "../dns/codes.ts";
 import { nameFromText, nameToText } from "../dns/name.ts";
-import { TRANSPORT, threadCounters } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { RESOLVE_MS, RESOLVE_TRIES, RESOLVED_MAX, RESOLVED_MS } from "./limits.ts";
+import { type AskOwn, createAskOwn } from "./own-answers.ts";
 
 /** The addresses of an absolute host name, IPv4 first; none where there are none. Never rejects. */
 export type ResolveHost = (host: string) => Promise<readonly string[]>;
@@ -30,7 +28,7 @@ export function createHealthResolver(
   system: SystemResolver = createSystemResolver(),
   now: () => number = () => performance.now(),
 ): ResolveHost {
-  const askOwn = createOwnZones(shared, thread);
+  const askOwn = createOwnZones(createAskOwn(shared, thread));
   const kept = new Map<string, { readonly addresses: Promise<readonly string[]>; readonly untilMs: number }>();
   const askSystem = (host: string) => {
     const nowMs = now();
@@ -50,32 +48,9 @@ export function createHealthResolver(
 }
 
 const LOOPBACK = ["127.0.0.1", "::1"];
-const SCRATCH_BYTES = 4_096;
 
-/** Both families of a host in the node's own zones and overrides; asking them is a matter of microseconds. */
-function createOwnZones(shared: SharedImage, thread: number): (host: string) => OwnAnswer {
-  const options = { thread, nodeId: undefined, maxUdpSize: SCRATCH_BYTES, tcpIdleSeconds: 0 };
-  const answerer = createAnswerer(shared, options);
-  const counters = threadCounters(shared, thread);
-  const room = new Uint8Array(SCRATCH_BYTES);
-  const address = Uint8Array.of(127, 0, 0, 1);
-
-  const ask = (name: Uint8Array, type: number): Message | undefined => {
-    const { bytes } = encodeMessage(makeQuery(0, name, type));
-    room.set(bytes);
-    answerer.enter();
-    let length: number;
-    try {
-      length = answerer.answer(room, 0, bytes.length, room.length, address, 0, address.length, TRANSPORT.TCP);
-    } finally {
-      answerer.leave();
-      // These are no queries of clients.
-      counters.fill(0);
-    }
-    const decoded = decodeMessage(room.subarray(0, length));
-    return decoded.kind === "message" && decoded.message.rcode !== RCODE.REFUSED ? decoded.message : undefined;
-  };
-
+/** Both families of a host in the node's own zones and overrides. */
+function createOwnZones(ask: AskOwn): (host: string) => OwnAnswer {
   return (host) => {
     // RFC 6761 section 6.3: no resolver is asked for it.
     if (host.toLowerCase() === "localhost.") return { kind: "addresses", addresses: LOOPBACK };

@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { waitFor } from "../../tests/support/wait.ts";
-import type { FromHealth } from "../health/messages.ts";
+import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { ProbeSpec, ProbeStatus } from "../health/probe.ts";
 import { HEALTH, HEALTH_WORD, type HealthSlots, openHealthSlots, takeHealthSlot } from "../image/health.ts";
 import { createSharedImage, HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
-import { createHealthLink, type HealthLink } from "./health-link.ts";
 import { type HealthSupervision, startHealth } from "./health-supervision.ts";
 import { createNodeStatus, isRunning, restartsOf } from "./status.ts";
+import { createThreadLink, type ThreadLink } from "./thread-link.ts";
 
 const ENTRY = new URL("../../tests/support/health-thread-entry.ts", import.meta.url);
 const keyOf = (number: number): string => number.toString(16).padStart(16, "0");
@@ -22,10 +22,10 @@ function specOf(slots: HealthSlots, number: number, host: string): ProbeSpec {
 }
 
 /** What a control thread would be: its end of the link, and all that it hears. */
-type Control = { readonly link: HealthLink; readonly heard: FromHealth[] };
+type Control = { readonly link: ThreadLink<ToHealth, FromHealth>; readonly heard: FromHealth[] };
 
 function openControl(health: HealthSupervision): Control {
-  const link = createHealthLink(health.connect());
+  const link = createThreadLink<ToHealth, FromHealth>(health.connect());
   const heard: FromHealth[] = [];
   link.onMessage((message) => heard.push(message));
   health.onReplaced((port) => link.connect(port));

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { MessagePort } from "node:worker_threads";
-import type { Log, LogLine } from "../base/log.ts";
+import type { Log } from "../base/log.ts";
 import { type FromHealth, STATUSES_ASKED_MAX, type ToHealth } from "../health/messages.ts";
 import type { ProbePolicy } from "../health/probe.ts";
 import type { Prober, ProberOptions } from "../health/prober.ts";
@@ -17,6 +17,7 @@ import type { SharedImage } from "../image/shared.ts";
 import { createHealthResolver } from "./health-resolver.ts";
 import { openHealthStateWriter, readHealthState } from "./health-state-file.ts";
 import { HEALTH_DESCRIPTOR_SHARE } from "./limits.ts";
+import type { LinkedThreadCommand, LinkedThreadMessage } from "./linked-thread.ts";
 import { descriptorLimit } from "./open-files.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
 
@@ -37,17 +38,6 @@ export type HealthData = {
   readonly port: MessagePort;
 };
 
-/** To the supervisor. */
-export type HealthThreadMessage =
-  | { readonly kind: "log"; readonly line: LogLine }
-  /** It takes what the control thread says. */
-  | { readonly kind: "running" };
-
-/** From the supervisor. */
-export type HealthCommand =
-  /** The control thread was replaced. */
-  { readonly kind: "control-port"; readonly port: MessagePort } | { readonly kind: "stop" };
-
 const STRICTEST_POLICY: ProbePolicy = { allowInsecureAuthenticatedProbes: false, managedIdentityHosts: [] };
 /** The name of the file in the data directory. */
 export const HEALTH_STATE_FILE = "health-state";
@@ -58,7 +48,7 @@ export function runHealth(
   supervisor: MessagePort,
   makeProber: (options: ProberOptions) => Prober,
 ): void {
-  const say = (message: HealthThreadMessage) => supervisor.postMessage(message);
+  const say = (message: LinkedThreadMessage) => supervisor.postMessage(message);
   const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
   const lifeSigns = giveLifeSigns(data.status, "health");
   const path = join(data.dataDirectory, HEALTH_STATE_FILE);
@@ -106,7 +96,7 @@ export function runHealth(
   };
   control.on("message", hear);
   if (!data.isFirst) tell({ kind: "ready" });
-  supervisor.on("message", (command: HealthCommand) => {
+  supervisor.on("message", (command: LinkedThreadCommand) => {
     control.close();
     if (command.kind === "control-port") {
       control = command.port;

@@ -6,31 +6,31 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { CONTROL, createSharedImage, EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "../image/shared.ts";
+import { CONTROL, createSharedImage, type SharedImage } from "../image/shared.ts";
 import { type Address, addressToText } from "../listen/address.ts";
 import { takeInheritedSockets } from "../listen/inherited.ts";
-import { STREAM_LIMITS } from "../listen/limits.ts";
 import { type Libc, openLibc } from "../listen/linux/libc.ts";
 import { closeListeners, type Listener, openListeners } from "../listen/sockets.ts";
 import { probeListeners } from "../listen/sockets-portable.ts";
-import type { ListenerThreadData, ListenerThreadMessage, SupervisorMessage, ThreadSocket } from "../listen/threads.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import type { ControlCommand, ControlData, ControlMessage, ServedZones } from "./control-thread.ts";
 import { renewCookieSecrets } from "./cookie-secret.ts";
 import { openDataDirectory } from "./data-directory.ts";
 import { type HealthSupervision, startHealth } from "./health-supervision.ts";
-import type { HealthCommand } from "./health-thread.ts";
 import { type NodeKeys, nodeKeys } from "./keys.ts";
 import {
   ANSWER_THREADS_MAX,
   CONTROL_HEAP_MB,
   HEALTH_LIFELESS_AFTER_MS,
   LIFELESS_AFTER_MS,
-  LISTENER_HEAP_MB,
+  RESOLVE_LIFELESS_AFTER_MS,
   STOP_DEADLINE_MS,
 } from "./limits.ts";
+import type { LinkedThreadCommand } from "./linked-thread.ts";
+import { answerOptions, clearEpoch, type ListenerThread, planListeners, startListener } from "./listener-threads.ts";
 import { nodeIdOf } from "./node-id.ts";
+import { type ResolveSupervision, startResolve } from "./resolve-supervision.ts";
 import { startRunner } from "./script-runner.ts";
 import {
   countRestart,
@@ -50,11 +50,14 @@ export type ThreadPlan = {
   readonly dgram: URL;
   readonly stream: URL;
   readonly health: URL;
+  readonly resolve: URL;
   readonly controlHeapMb: number;
   /** Without a sign of life for this long, `control` is ended and replaced. */
   readonly controlLifelessMs: number;
   /** The same of `health`. */
   readonly healthLifelessMs: number;
+  /** The same of `resolve`. */
+  readonly resolveLifelessMs: number;
 };
 
 export const THREAD_PLAN: ThreadPlan = {
@@ -63,9 +66,11 @@ export const THREAD_PLAN: ThreadPlan = {
   dgram: new URL("../listen/dgram-entry.ts", import.meta.url),
   stream: new URL("../listen/stream-entry.ts", import.meta.url),
   health: new URL("./health-entry.ts", import.meta.url),
+  resolve: new URL("./resolve-entry.ts", import.meta.url),
   controlHeapMb: CONTROL_HEAP_MB,
   controlLifelessMs: LIFELESS_AFTER_MS,
   healthLifelessMs: HEALTH_LIFELESS_AFTER_MS,
+  resolveLifelessMs: RESOLVE_LIFELESS_AFTER_MS,
 };
 
 export type NodeOptions = {
@@ -122,7 +127,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const shared = createSharedImage(randomBytes(4).readInt32LE());
   undo.use(renewCookieSecrets(shared, keys.cookies));
   const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
-  const status = createNodeStatus(["control", "health", "stream", ...answerNames]);
+  const status = createNodeStatus(["control", "health", "resolve", "stream", ...answerNames]);
   const dns = listeners.map(({ address }) => address);
   const frame: Frame = { ...options, shared, status, nodeId, keys, dns };
 
@@ -137,10 +142,24 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     thread: answerThreads + 1,
   });
   undo.defer(() => health.thread.terminate());
-  const starting = startControl(frame, health, answerThreads + 2, published.resolve);
+  const answers = answerOptions(config);
+  const plan = planListeners(udp, listeners, answerNames);
+  const resolve = startResolve({
+    ...frame,
+    options: answers,
+    entry: frame.plan.resolve,
+    lifelessMs: frame.plan.resolveLifelessMs,
+    thread: answerThreads + 3,
+    ownThread: answerThreads + 4,
+    sockets: plan.map(({ sockets }) => sockets.map(({ descriptor }) => descriptor)),
+    caPem: undefined,
+  });
+  undo.defer(() => resolve.thread.terminate());
+  const starting = startControl(frame, health, resolve, answerThreads + 2, published.resolve);
   // The API may open while DNS answers already.
   await Promise.race([published.promise, starting]);
-  const threads = await startListeners(frame, udp, listeners, answerNames);
+  const listenerFrame = { ...frame, options: answers, entries: frame.plan, resolve };
+  const threads = await Promise.all(plan.map((one, thread) => startListener(listenerFrame, one, thread)));
   undo.defer(async () => {
     Atomics.store(new Int32Array(shared.control), CONTROL.STOP, 1);
     await Promise.all(threads.map((thread) => thread.terminate()));
@@ -158,7 +177,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     reload: () => control.thread.post({ kind: "reload" }),
     stop: async () => {
       setStopping(status);
-      await endThreads(frame, threads, health.thread, control.thread);
+      await endThreads(frame, threads, [resolve.thread, health.thread], control.thread);
       await kept.disposeAsync();
       log("info", "stopped");
     },
@@ -207,6 +226,7 @@ type RunningControl = {
 function startControl(
   frame: Frame,
   health: HealthSupervision,
+  resolver: ResolveSupervision,
   readingThread: number,
   onPublished: () => void,
 ): Promise<RunningControl> {
@@ -223,6 +243,7 @@ function startControl(
       workerOptions: () => {
         giveLifeSign(status, "control");
         const healthPort = health.connect();
+        const resolvePort = resolver.connect();
         const workerData: ControlData = {
           shared,
           thread: readingThread,
@@ -238,9 +259,10 @@ function startControl(
           version,
           isFirst: started === undefined,
           healthPort,
+          resolvePort,
         };
         const resourceLimits = { maxOldGenerationSizeMb: frame.plan.controlHeapMb };
-        return { workerData, transferList: [healthPort], resourceLimits };
+        return { workerData, transferList: [healthPort, resolvePort], resourceLimits };
       },
       onMessage: (message) => {
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
@@ -262,77 +284,7 @@ function startControl(
       onStuck: frame.onStuck,
     });
     health.onReplaced((port) => thread.post({ kind: "health-port", port }, [port]));
-  });
-}
-
-/** Nothing of a dead thread reads the image any more; its epoch would keep freed blocks for ever. */
-function clearEpoch(shared: SharedImage, thread: number): void {
-  Atomics.store(new Int32Array(shared.control), EPOCHS_AT + thread * EPOCH_STRIDE, 0);
-}
-
-type ListenerThread = SupervisedThread<SupervisorMessage>;
-
-async function startListeners(
-  frame: Frame,
-  udp: "batch" | "dgram",
-  listeners: readonly Listener[],
-  answerNames: readonly string[],
-): Promise<readonly ListenerThread[]> {
-  const answering = answerNames.map((name, thread) => {
-    const sockets = listeners.map((one) => ({ address: one.address, descriptor: one.udp[thread % one.udp.length] }));
-    return startListener(frame, name, frame.plan[udp], thread, sockets);
-  });
-  const tcp = listeners.map((one) => ({ address: one.address, descriptor: one.tcp }));
-  const stream = startListener(frame, "stream", frame.plan.stream, answerNames.length, tcp);
-  return await Promise.all([...answering, stream]);
-}
-
-/** Starts a listener thread and waits until it serves for the first time. */
-function startListener(
-  frame: Frame,
-  name: string,
-  entry: URL,
-  thread: number,
-  sockets: readonly ThreadSocket[],
-): Promise<ListenerThread> {
-  const { config, log, shared, status } = frame;
-  const workerData: ListenerThreadData = {
-    shared,
-    thread,
-    sockets,
-    options: {
-      nodeId: config["node.id"],
-      maxUdpSize: config["dns.max_udp_size"],
-      tcpIdleSeconds: STREAM_LIMITS.idleMs / 1000,
-      clientSubnetSources: config["dns.client_subnet_sources"],
-    },
-  };
-  return new Promise((resolve) => {
-    const supervised: ListenerThread = superviseThread<ListenerThreadMessage, SupervisorMessage>({
-      name,
-      entry,
-      log,
-      workerOptions: () => ({ workerData, resourceLimits: { maxOldGenerationSizeMb: LISTENER_HEAP_MB } }),
-      onMessage: (message) => {
-        switch (message.kind) {
-          case "serving":
-            setRunning(status, name, true);
-            return resolve(supervised);
-          case "log":
-            return log(message.line.level, message.line.message, message.line.fields);
-          case "failure":
-            return log("error", `answering a query failed: ${message.detail}`, {
-              thread: name,
-              query: Buffer.from(message.query).toString("hex"),
-            });
-        }
-      },
-      onDeath: () => {
-        setRunning(status, name, false);
-        countRestart(status, name);
-        clearEpoch(shared, thread);
-      },
-    });
+    resolver.onReplaced((port) => thread.post({ kind: "resolve-port", port }, [port]));
   });
 }
 
@@ -343,7 +295,7 @@ function startListener(
 async function endThreads(
   frame: Frame,
   listeners: readonly ListenerThread[],
-  health: SupervisedThread<HealthCommand>,
+  besides: readonly SupervisedThread<LinkedThreadCommand>[],
   control: SupervisedThread<ControlCommand>,
 ): Promise<void> {
   const end = async () => {
@@ -351,9 +303,13 @@ async function endThreads(
     const ended = listeners.map((thread) => thread.ended());
     Atomics.store(new Int32Array(frame.shared.control), CONTROL.STOP, 1);
     for (const thread of listeners) thread.post({ kind: "stop" });
-    const healthEnded = health.ended();
-    health.post({ kind: "stop" });
-    await Promise.all([...ended, healthEnded]);
+    await Promise.all(ended);
+    // Those that wait for the first are told so while the sockets are still there.
+    for (const thread of besides) {
+      const threadEnded = thread.ended();
+      thread.post({ kind: "stop" });
+      await threadEnded;
+    }
     const controlEnded = control.ended();
     control.post({ kind: "stop" });
     await controlEnded;
@@ -364,5 +320,5 @@ async function endThreads(
   });
   await Promise.race([end(), deadline]);
   clearTimeout(timer);
-  await Promise.all([...listeners, health, control].map((thread) => thread.terminate()));
+  await Promise.all([...listeners, ...besides, control].map((thread) => thread.terminate()));
 }

@@ -46,6 +46,12 @@ export type Batch = {
   readonly addressLengthOf: (index: number) => number;
   /** Where the client's address begins in `bytes`. */
   readonly addressAt: (index: number) => number;
+  /** The client's socket name as the kernel gave it, of `nameBytes`. */
+  readonly nameAt: (index: number) => number;
+  readonly nameBytes: number;
+  /** The control message that the answer takes along, of as many bytes, 0 for none. */
+  readonly controlAt: (index: number) => number;
+  readonly controlLengthOf: (index: number) => number;
   /** Queues the slot's first `length` bytes as the answer to its datagram. */
   readonly reply: (index: number, length: number) => void;
   /** Sends what is queued without waiting; the number of answers that the socket did not take. */
@@ -174,6 +180,14 @@ export function createBatch(libc: Libc, descriptor: number, address: Address): B
     lengthOf: (index) => words[receivedLength + index * headerWords]!,
     addressLengthOf: (index) => (isV4 || isMapped(index) ? 4 : 16),
     addressAt: (index) => firstAddress + index * NAME_BYTES + (!isV4 && isMapped(index) ? MAPPED_PREFIX_BYTES : 0),
+    nameAt: (index) => at.names + index * NAME_BYTES,
+    nameBytes,
+    controlAt: (index) => at.controls + index * CONTROL_BYTES,
+    controlLengthOf: (index) => {
+      if (controlBytes === 0) return 0;
+      words[interfaceIndex + index * (CONTROL_BYTES >> 2)] = 0;
+      return words[receivedControl + index * headerWords]!;
+    },
     reply: (index, length) => {
       const place = queued++;
       if (slotOf[place] !== index) {

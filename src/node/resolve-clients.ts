@@ -1,0 +1,202 @@
+/**
+ * The clients that wait: each query that was handed over is answered again here, what the answer lacks is resolved, and so on
+ * until nothing is lacking, within bounds on rounds, time, clients and bytes.
+ */
+import { type Answerer, TAKEN } from "../answer/answerer.ts";
+import { EDE } from "../dns/codes.ts";
+import { COUNTER, observeLatency, TRANSPORT, type Transport } from "../image/counters.ts";
+import { HANDOVER_KIND } from "../image/handover.ts";
+import {
+  recordAddress,
+  recordKind,
+  recordPort,
+  recordQuery,
+  recordToken,
+  recordTransport,
+} from "../listen/handover-record.ts";
+import { STREAM_MESSAGE_BYTES, UDP_SLOT_BYTES } from "../listen/limits.ts";
+import type { Exchanger } from "../resolve/exchange.ts";
+import type { Resolved, Resolver } from "../resolve/resolver-types.ts";
+import { CLIENT_BYTES_MAX, CLIENT_MS, CLIENT_ROUNDS_MAX, CLIENTS_MAX } from "./limits.ts";
+import type { Replies } from "./resolve-replies.ts";
+
+export type ClientsOptions = {
+  readonly answerer: Answerer;
+  readonly counters: Float64Array;
+  readonly resolver: Resolver;
+  /** CacheWriter.position. */
+  readonly position: () => number;
+  /** Whether the resolver has been told of a route of this number. */
+  readonly knowsRoute: (route: number) => boolean;
+  readonly isOurs: Exchanger["isOurs"];
+  readonly replies: Pick<Replies, "add">;
+  /** Milliseconds of a clock that never runs backwards. */
+  readonly now: () => number;
+  /** Something is ready that was not: `serve` is to be called. */
+  readonly onReady: () => void;
+  readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
+};
+
+export type Clients = {
+  /** A record of a thread: see HANDOVER. */
+  readonly take: (thread: number, record: Uint8Array) => void;
+  /** Answers clients whose question is resolved, at most `most`; whether others are left. */
+  readonly serve: (most: number) => boolean;
+  /** Those that have waited too long are told so. */
+  readonly sweep: () => void;
+  /** All that wait are told so. */
+  readonly endAll: () => void;
+  readonly waiting: () => number;
+  /** Queries that came back to this node, and those for which there was no room. */
+  readonly loops: () => number;
+  readonly refusedFull: () => number;
+};
+
+type Client = {
+  readonly thread: number;
+  readonly record: Uint8Array;
+  readonly sinceMs: number;
+  /** Of the cache, when something was lacking for the first time: what came later counts, expired or not. */
+  position: number;
+  rounds: number;
+  isDone: boolean;
+};
+
+type Ready = { readonly client: Client; readonly resolved: Resolved };
+
+type State = {
+  readonly options: ClientsOptions;
+  /** In the order in which they came. */
+  readonly waiting: Set<Client>;
+  readonly scratch: Uint8Array;
+  bytes: number;
+  loops: number;
+  refusedFull: number;
+};
+
+export function createClients(options: ClientsOptions): Clients {
+  const scratch = new Uint8Array(STREAM_MESSAGE_BYTES);
+  const state: State = { options, waiting: new Set(), scratch, bytes: 0, loops: 0, refusedFull: 0 };
+  const { resolver, now } = options;
+  const { waiting } = state;
+  let ready: Ready[] = [];
+  let served = 0;
+  const onResolved = (client: Client, resolved: Resolved) => {
+    if (client.isDone) return;
+    ready.push({ client, resolved });
+    options.onReady();
+  };
+  return {
+    take: (thread, record) => {
+      if (recordKind(record) === HANDOVER_KIND.REFRESH) return resolver.refresh(recordToken(record));
+      const client: Client = { thread, record, sinceMs: now(), position: -1, rounds: 0, isDone: false };
+      if (waiting.size < CLIENTS_MAX && state.bytes < CLIENT_BYTES_MAX) return proceed(state, client, onResolved);
+      state.refusedFull += 1;
+      giveUp(state, client, EDE.OTHER);
+    },
+    serve: (most) => {
+      for (let count = 0; count < most && served < ready.length; count++) {
+        const { client, resolved } = ready[served++]!;
+        if (client.isDone) continue;
+        if (resolved.kind === "failed") giveUp(state, client, resolved.extendedError);
+        else proceed(state, client, onResolved);
+      }
+      if (served < ready.length) return true;
+      ready = [];
+      served = 0;
+      return false;
+    },
+    sweep: () => {
+      const sinceMs = now() - CLIENT_MS;
+      for (const client of waiting) {
+        if (client.sinceMs > sinceMs) return;
+        giveUp(state, client, EDE.NO_REACHABLE_AUTHORITY);
+      }
+    },
+    endAll: () => {
+      for (const client of waiting) giveUp(state, client, EDE.OTHER);
+    },
+    waiting: () => waiting.size,
+    loops: () => state.loops,
+    refusedFull: () => state.refusedFull,
+  };
+}
+
+type OnResolved = (client: Client, resolved: Resolved) => void;
+
+/** Answers the client, or has resolved what the answer lacks. */
+function proceed(state: State, client: Client, onResolved: OnResolved): void {
+  const length = answer(state, client);
+  if (length !== TAKEN) finish(state, client, length);
+  else if (!resolve(state, client, onResolved)) giveUp(state, client, EDE.OTHER);
+}
+
+/** False: what is lacking is not to be had. */
+function resolve(state: State, client: Client, onResolved: OnResolved): boolean {
+  const { options, waiting } = state;
+  const { key, type, flags, route } = options.answerer.need;
+  const name = new Uint8Array(key.length + 1);
+  name.set(key.lower.subarray(0, key.length));
+  if (client.rounds === 0) {
+    client.position = options.position();
+    if (options.isOurs(recordAddress(client.record), recordPort(client.record), name, type)) {
+      state.loops += 1;
+      return false;
+    }
+    waiting.add(client);
+    state.bytes += client.record.length;
+  }
+  client.rounds += 1;
+  if (client.rounds > CLIENT_ROUNDS_MAX || !options.knowsRoute(route)) return false;
+  options.resolver.resolve({ name, type, flags, route }, (resolved) => onResolved(client, resolved));
+  return true;
+}
+
+/** Answers from what there is. */
+function giveUp(state: State, client: Client, extendedError: number): void {
+  finish(state, client, answer(state, client, extendedError));
+}
+
+function finish(state: State, client: Client, length: number): void {
+  const { options, waiting, scratch } = state;
+  client.isDone = true;
+  if (waiting.delete(client)) state.bytes -= client.record.length;
+  options.replies.add(client.thread, client.record, scratch.subarray(0, length));
+  observeLatency(options.counters, Math.round((options.now() - client.sinceMs) * 1000), 1);
+}
+
+/**
+ * Puts the answer into `scratch`; its length, 0 for none. Nobody is waited for where `extendedError` is given. Whatever one
+ * query provokes ends with that query.
+ */
+function answer({ options, scratch }: State, { record, position, sinceMs }: Client, extendedError?: number): number {
+  const { answerer, counters } = options;
+  const query = recordQuery(record);
+  const address = recordAddress(record);
+  const transport = transportOf(record);
+  const room = transport === TRANSPORT.UDP ? UDP_SLOT_BYTES : STREAM_MESSAGE_BYTES;
+  const { length: received } = query;
+  scratch.set(query);
+  answerer.enter();
+  answerer.acceptFrom(position);
+  answerer.client.port = recordPort(record);
+  answerer.client.takenMs = sinceMs;
+  try {
+    return extendedError === undefined
+      ? answerer.answer(scratch, 0, received, room, address, 0, address.length, transport)
+      : answerer.answerNow(scratch, 0, received, room, address, 0, address.length, transport, extendedError);
+  } catch (thrown) {
+    counters[COUNTER.FAILED]! += 1;
+    options.onFailure(query, thrown);
+    return 0;
+  } finally {
+    answerer.leave();
+  }
+}
+
+const STREAM_TRANSPORTS: readonly Transport[] = [TRANSPORT.TCP, TRANSPORT.DOT, TRANSPORT.DOH];
+
+function transportOf(record: Uint8Array): Transport {
+  const transport = recordTransport(record);
+  return STREAM_TRANSPORTS.find((one) => one === transport) ?? TRANSPORT.UDP;
+}

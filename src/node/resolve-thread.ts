@@ -1,0 +1,252 @@
+/**
+ * The thread that resolves: what answer threads cannot answer from image and cache comes here, is resolved into the cache, and
+ * is answered from there by the same rules. It may die: those who waited hear nothing, and its replacement begins with an
+ * empty cache.
+ */
+import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import { createAnswerer } from "../answer/answerer.ts";
+import type { Log } from "../base/log.ts";
+import { createCacheWriter } from "../image/cache-writer.ts";
+import { COUNTER, threadCounters } from "../image/counters.ts";
+import { CONTROL, ROUTE, type SharedImage } from "../image/shared.ts";
+import { limitFailures } from "../listen/failure-reports.ts";
+import { openHandoverInbox } from "../listen/handover.ts";
+import { openLibc } from "../listen/linux/libc.ts";
+import { createReplySender } from "../listen/linux/reply.ts";
+import type { AnswerOptions } from "../listen/threads.ts";
+import { createAskedOf } from "../resolve/cached-question.ts";
+import type { Exchanger } from "../resolve/exchange.ts";
+import { createResolver } from "../resolve/resolver.ts";
+import type { AskServers, Pool, RunningResolver } from "../resolve/resolver-options.ts";
+import type { FromResolve, ResolveFigures, Route, ToResolve } from "../resolve/settings.ts";
+import { CLIENT_SWEEP_MS, CLIENTS_TURN } from "./limits.ts";
+import type { LinkedThreadCommand, LinkedThreadMessage } from "./linked-thread.ts";
+import { createAskOwn } from "./own-answers.ts";
+import { type Clients, createClients } from "./resolve-clients.ts";
+import { createReplies, type Replies } from "./resolve-replies.ts";
+import { createFindDelegation, createRouteName } from "./resolve-routing.ts";
+import { giveLifeSigns, type NodeStatus } from "./status.ts";
+
+/** `workerData` of the thread. */
+export type ResolveData = {
+  readonly shared: SharedImage;
+  readonly status: NodeStatus;
+  /** Its places among the readers of the image: for answers, and for its questions to our own zones. */
+  readonly thread: number;
+  readonly ownThread: number;
+  /** By thread that hands queries over, the descriptors of its sockets; none where it sends answers itself. */
+  readonly sockets: readonly (readonly (number | undefined)[])[];
+  readonly options: AnswerOptions;
+  /** Certificates in PEM form that upstreams over TLS may be vouched for by, besides the system's. */
+  readonly caPem: string | undefined;
+  /** To the control thread, and to the threads that send answers themselves; transferred. */
+  readonly port: MessagePort;
+  readonly listenerPorts: readonly ListenerPort[];
+};
+
+export type ListenerPort = { readonly thread: number; readonly port: MessagePort };
+
+/** A thread that sends answers itself was started, or started again. */
+export type ResolveCommand = { readonly kind: "listener-port" } & ListenerPort;
+
+/** What upstreams are asked by. */
+export type Exchanges = {
+  readonly makePool: (route: Route) => Pool;
+  readonly askServers: AskServers;
+  readonly isOurs: Exchanger["isOurs"];
+  readonly setListens: Exchanger["setListens"];
+  /** Runs something once after so long; what is returned calls it off. */
+  readonly after: (delayMs: number, run: () => void) => () => void;
+  readonly close: () => void;
+};
+
+export type OpenExchanges = (data: ResolveData) => Exchanges;
+
+/** Port of the name servers that a zone cut or a referral names. */
+const NAME_SERVER_PORT = 53;
+
+/** Runs until "stop", which tells all that wait that there is no answer. */
+export function runResolve(data: ResolveData, supervisor: MessagePort, openExchanges: OpenExchanges): void {
+  const say = (message: LinkedThreadMessage) => supervisor.postMessage(message);
+  const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
+  const lifeSigns = giveLifeSigns(data.status, "resolve");
+  const work = openWork(data, openExchanges(data), log);
+  work.connect(data.port);
+  supervisor.on("message", (command: LinkedThreadCommand | ResolveCommand) => {
+    switch (command.kind) {
+      case "control-port":
+        return work.connect(command.port);
+      case "listener-port":
+        return work.replies.connect(command.thread, command.port);
+      case "stop":
+        work.close();
+        lifeSigns[Symbol.dispose]();
+        supervisor.close();
+    }
+  });
+  say({ kind: "running" });
+}
+
+type Work = {
+  readonly replies: Replies;
+  /** The way to the control thread from now on. */
+  readonly connect: (port: MessagePort) => void;
+  readonly close: () => void;
+};
+
+function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
+  const { shared, thread, sockets, options } = data;
+  const words = new Int32Array(shared.control);
+  const nowSeconds = () => Atomics.load(words, CONTROL.CLOCK_SECONDS);
+  const cache = createCacheWriter(shared, { nowSeconds });
+  const resolver = createResolver({
+    cache,
+    routeName: createRouteName(shared, thread),
+    findDelegation: createFindDelegation(createAskOwn(shared, data.ownThread)),
+    askedOf: createAskedOf(shared, cache),
+    makePool: exchanges.makePool,
+    askServers: exchanges.askServers,
+    routing: () => Atomics.load(words, CONTROL.ROUTING),
+    hashSeed: words[CONTROL.HASH_SEED]!,
+    nowSeconds,
+    after: exchanges.after,
+    nameServerPort: NAME_SERVER_PORT,
+  });
+  const libc = openLibc();
+  const sender = libc === undefined ? undefined : createReplySender(libc);
+  const replies = createReplies(sender, (of, socket) => sockets[of]?.[socket]);
+  for (const one of data.listenerPorts) replies.connect(one.thread, one.port);
+  const counters = threadCounters(shared, thread);
+  const way = createControlWay(resolver, exchanges, (figures) => ({
+    ...figures,
+    waiting: clients.waiting(),
+    loops: figures.loops + clients.loops(),
+    refusedFull: figures.refusedFull + clients.refusedFull(),
+  }));
+  const clients = createClients({
+    answerer: createAnswerer(shared, { thread, forwards: true, isResolver: true, logs: "addresses", ...options }),
+    counters,
+    resolver,
+    position: cache.position,
+    knowsRoute: way.knowsRoute,
+    isOurs: exchanges.isOurs,
+    replies,
+    now: () => performance.now(),
+    onReady: () => turns.wake(),
+    onFailure: limitFailures((query, detail) =>
+      log("error", `answering a query failed: ${detail}`, {
+        thread: "resolve",
+        query: Buffer.from(query).toString("hex"),
+      }),
+    ),
+  });
+  const send = () => {
+    counters[COUNTER.DROPPED]! += replies.send();
+  };
+  const turns = startTurns(shared, [...sockets.keys()], clients, send);
+  const close = () => {
+    turns.close();
+    resolver.close();
+    clients.serve(Number.POSITIVE_INFINITY);
+    clients.endAll();
+    send();
+    exchanges.close();
+    replies.close();
+    way.close();
+  };
+  return { replies, connect: way.connect, close };
+}
+
+type ControlWay = {
+  readonly connect: (port: MessagePort) => void;
+  /** Whether there is a route of this number; what control has said of it may be on its way. */
+  readonly knowsRoute: (route: number) => boolean;
+  readonly close: () => void;
+};
+
+function createControlWay(
+  resolver: Pick<RunningResolver, "setSettings" | "flush" | "figures">,
+  exchanges: Pick<Exchanges, "setListens">,
+  completed: (figures: ResolveFigures) => ResolveFigures,
+): ControlWay {
+  let control: MessagePort | undefined;
+  let routes: ReadonlySet<number> = new Set([ROUTE.DELEGATED]);
+  const tell = (message: FromResolve) => control?.postMessage(message);
+  const hear = (message: ToResolve) => {
+    switch (message.kind) {
+      case "settings":
+        exchanges.setListens(message.settings.listens);
+        resolver.setSettings(message.settings);
+        routes = new Set([ROUTE.DELEGATED, ...message.settings.routes.map(({ number }) => number)]);
+        return;
+      case "flush":
+        return tell({ kind: "flushed", id: message.id, entries: resolver.flush(message.name, message.isSubtree) });
+      case "ask-figures":
+        return tell({ kind: "told-figures", id: message.id, figures: completed(resolver.figures()) });
+    }
+  };
+  return {
+    connect: (port) => {
+      control?.close();
+      control = port;
+      control.on("message", hear);
+      tell({ kind: "ready" });
+    },
+    knowsRoute: (route) => {
+      while (!routes.has(route)) {
+        const received = control === undefined ? undefined : receiveMessageOnPort(control);
+        if (received === undefined) return false;
+        hear(received.message);
+      }
+      return true;
+    },
+    close: () => control?.close(),
+  };
+}
+
+type Turns = {
+  /** Something is to be done. */
+  readonly wake: () => void;
+  /** Takes what has been handed over, and no more from then on. */
+  readonly close: () => void;
+};
+
+/** Work comes in turns, bounded so that sockets and timers are served between them; without work the thread sleeps. */
+function startTurns(shared: SharedImage, threads: readonly number[], clients: Clients, send: () => void): Turns {
+  const inbox = openHandoverInbox(shared, threads);
+  let isDue = false;
+  let isAsleep = false;
+  let isClosed = false;
+  const turn = () => {
+    isDue = false;
+    if (isClosed) return;
+    const taken = inbox.drain(CLIENTS_TURN, clients.take);
+    const isMore = clients.serve(CLIENTS_TURN);
+    send();
+    if (taken > 0 || isMore) return wake();
+    if (isAsleep) return;
+    isAsleep = true;
+    inbox.sleep(() => {
+      isAsleep = false;
+      wake();
+    });
+  };
+  const wake = () => {
+    if (isDue) return;
+    isDue = true;
+    setImmediate(turn);
+  };
+  const timer = setInterval(() => {
+    clients.sweep();
+    send();
+  }, CLIENT_SWEEP_MS);
+  wake();
+  return {
+    wake,
+    close: () => {
+      clearInterval(timer);
+      inbox.drain(Number.POSITIVE_INFINITY, clients.take);
+      isClosed = true;
+    },
+  };
+}
