@@ -139,11 +139,15 @@ type Serving = {
   readonly log: Log;
 };
 
-function serveCommands({ port, plane: { api }, health, resolve, closing, log }: Serving): void {
+function serveCommands({ port, plane: { api, queryLog }, health, resolve, closing, log }: Serving): void {
   port.on("message", (command: ControlCommand) => {
     switch (command.kind) {
       case "reload":
-        log("info", "the API's certificate is looked at; zone files are imported at the start only");
+        log(
+          "info",
+          "the API's certificate is looked at, the query log opened anew; zone files are imported at the start only",
+        );
+        queryLog.reopen();
         return api.reloadCertificate();
       case "health-port":
         return health.connect(command.port);
