@@ -106,8 +106,9 @@ export function activateZone(writer: ImageWriter, zone: ZoneHandle, key: NameKey
   else {
     writer.zones++;
     showZones(writer);
-    routingChanged(writer);
   }
+  // Its zone cuts may be others too.
+  routingChanged(writer);
 }
 
 /** The entry of a name that neither a zone nor a route has: readers that look for it look there first from now on. */

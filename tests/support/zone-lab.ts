@@ -19,6 +19,7 @@ import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/sh
 import { openImageWriter, setDefaultRoute, setRoute } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { publishZoneFile } from "../../src/publish/zone-file-source.ts";
+import { blockNames } from "./blocked-names.ts";
 import { type CachedText, cachedText } from "./cached-text.ts";
 import { publishOverrides } from "./override-text.ts";
 
@@ -66,6 +67,8 @@ export type ZoneLab = {
   readonly override: (text: string) => void;
   /** Number of a route for the names at and below one, 0 to take it away; for the root's it is the default forwarder's. */
   readonly route: (name: string, route: number) => void;
+  /** Lets these names be on the blocklist, and no others. */
+  readonly block: (...names: readonly string[]) => void;
   /** Lets the cache have an answer. */
   readonly cached: (question: string, answer: CachedText) => void;
   /** Seconds since 1970, from now on. */
@@ -74,6 +77,8 @@ export type ZoneLab = {
   readonly key: (name: string) => NameKey;
   /** Sends bytes as they are and returns the answer's, undefined for silence. Throws where others were written over. */
   readonly send: (packet: Uint8Array, options?: AskOptions) => Uint8Array | undefined;
+  /** As `send`, of a query for which the cache may lack something: "taken". */
+  readonly sendOrLack: (packet: Uint8Array, options?: AskOptions) => Uint8Array | "taken" | undefined;
   /** Asks a question that cannot be answered from what is there: what is lacking, as `ROUTE NAME TYPE FLAGS`. */
   readonly lack: (question: string, options?: AskOptions) => string;
   /** As `ask`, of an answer that waits for nobody: see Answerer.answerNow. */
@@ -143,6 +148,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
       if (name === ".") setDefaultRoute(writer, route, 0);
       else setRoute(writer, lab.key(name), route);
     },
+    block: (...names) => blockNames(writer, names.map(nameOf)),
     cached: (question, answer) => {
       const stored = { routing: control[CONTROL.ROUTING]!, nowSeconds: control[CONTROL.CLOCK_SECONDS]! };
       assert(cache.put(cachedText(question, answer, stored)));
@@ -153,6 +159,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     cache,
     key: (name) => keyOf(nameOf(name), shared),
     send: (packet, ask = {}) => send(answerer, packet, ask),
+    sendOrLack: (packet, ask = {}) => exchangeBytes(answerer, packet, ask),
     askNow: (question, extendedError, ask = {}) => {
       const bytes = exchangeBytes(answerer, queryBytes(question, ask), ask, extendedError);
       assert(bytes instanceof Uint8Array);
