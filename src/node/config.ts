@@ -95,6 +95,11 @@ export const SETTINGS = {
     fallback: "127.0.0.1:8080",
     help: "address of /healthz, /readyz and /metrics",
   },
+  "forwarders.ca_file": {
+    type: optional(TEXT),
+    fallback: "",
+    help: "certificates, PEM, that upstreams over TLS may be vouched for by, besides the system's",
+  },
   "replication.listen": { type: ADDRESS, fallback: "127.0.0.1:7946", help: "address for peers", isUnused: true },
   "replication.advertise": { type: optional(PEER), fallback: "", help: "host:port that peers dial", isUnused: true },
   "replication.encrypt_key": {

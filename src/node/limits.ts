@@ -49,8 +49,11 @@ export const RESOLVE_TRIES = 2;
 export const RESOLVED_MS = 2_000;
 export const RESOLVED_MAX = 10_000;
 
-/** Of the files and sockets that the process may have open, the share that probes may take. */
+/** Of the files and sockets that the process may have open, the shares that probes and questions to upstreams may take. */
 export const HEALTH_DESCRIPTOR_SHARE = 0.25;
+export const UPSTREAM_DESCRIPTOR_SHARE = 0.25;
+/** Sockets for questions over UDP that are open at the same time, at most. */
+export const UPSTREAM_SOCKETS_MAX = 4_096;
 /** The file of health states: a line is some 80 bytes. */
 export const HEALTH_STATE_BYTES_MAX = 2 ** 26;
 /** It is written this soon after a state has changed, and this often for the ages of those that have not. */
@@ -76,6 +79,7 @@ export const ZONE_FILE_BYTES_MAX = 2 ** 30;
 /** A configuration file is a page; what is larger is another file. */
 export const CONFIG_FILE_BYTES_MAX = 2 ** 20;
 export const SECRET_FILE_BYTES_MAX = 2 ** 16;
+export const AUTHORITIES_BYTES_MAX = 2 ** 20;
 
 /**
  * Readers of the image besides the threads that answer UDP: stream, health, control where it explains an answer, resolve, and

@@ -42,6 +42,7 @@ import {
   setStopping,
 } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
+import { readAuthorities } from "./upstream-authorities.ts";
 
 /** The modules that the threads run, and what `control` may take. A test puts threads with faults in their place. */
 export type ThreadPlan = {
@@ -117,6 +118,8 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const libc = openLibc();
   const udp = udpMode(config, libc);
   const answerThreads = answerThreadCount(config, libc);
+  const authorities = config["forwarders.ca_file"];
+  const caPem = authorities === undefined ? undefined : readAuthorities(authorities);
   const data = openDataDirectory(config["node.data_dir"], libc);
   undo.defer(data.release);
   const keys = nodeKeys(data.key, config["replication.encrypt_key"]);
@@ -152,7 +155,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     thread: answerThreads + 3,
     ownThread: answerThreads + 4,
     sockets: plan.map(({ sockets }) => sockets.map(({ descriptor }) => descriptor)),
-    caPem: undefined,
+    caPem,
   });
   undo.defer(() => resolve.thread.terminate());
   const starting = startControl(frame, health, resolve, answerThreads + 2, published.resolve);

@@ -23,6 +23,7 @@ export type ResolveLabOptions = {
   /** Default: one with the upstreams of resolve-thread-entry.ts. */
   readonly entry?: URL;
   readonly route?: Partial<Route>;
+  readonly caPem?: string;
   readonly lifelessMs?: number;
   readonly answerThreads?: number;
 };
@@ -85,7 +86,7 @@ export async function openResolveLab(options: ResolveLabOptions): Promise<Resolv
     ownThread: answerThreads + 4,
     sockets: plan.map((one) => one.sockets.map(({ descriptor }) => descriptor)),
     options: answers,
-    caPem: undefined,
+    caPem: options.caPem,
     log,
   });
   const link = createResolveLink(resolve.connect());
