@@ -27,13 +27,6 @@ export type ResolveEnd = {
   readonly figures: () => Promise<ResolveFigures | undefined>;
 };
 
-/** Where no thread resolves. */
-export const NOBODY_RESOLVES: ResolveEnd = {
-  sendSettings: () => {},
-  flush: () => Promise.resolve(undefined),
-  figures: () => Promise.resolve(undefined),
-};
-
 export type ResolvePlaneOptions = {
   readonly store: Pick<Store, "get" | "onChange">;
   readonly shared: SharedImage;
