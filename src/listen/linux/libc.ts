@@ -16,6 +16,8 @@ export type Libc = {
   readonly listen: (descriptor: number, backlog: number) => number;
   readonly close: (descriptor: number) => number;
   readonly duplicate: (descriptor: number, command: number, least: number) => number;
+  /** Makes a descriptor another one of an open file. */
+  readonly replace: (descriptor: number, replaced: number) => number;
   readonly fcntl: (descriptor: number, command: number, value: number) => number;
   readonly flock: (descriptor: number, operation: number) => number;
   readonly getsockname: (descriptor: number, name: number, nameLength: number) => number;
@@ -25,6 +27,12 @@ export type Libc = {
   readonly sendmmsg: (descriptor: number, headers: number, count: number, flags: number) => number;
   readonly poll: (set: number, count: number, timeoutMs: number) => number;
   readonly clockGettime: (clock: number, time: number) => number;
+  readonly connect: (descriptor: number, name: number, nameLength: number) => number;
+  readonly send: (descriptor: number, bytes: number, length: number, flags: number) => number;
+  readonly recv: (descriptor: number, bytes: number, length: number, flags: number) => number;
+  readonly epollCreate: (flags: number) => number;
+  readonly epollControl: (epoll: number, operation: number, descriptor: number, event: number) => number;
+  readonly epollWait: (epoll: number, events: number, count: number, timeoutMs: number) => number;
   readonly errno: () => number;
   readonly addressOf: (buffer: ArrayBuffer) => number;
 };
@@ -50,6 +58,10 @@ export const CMSG_DATA = 16;
 
 export const TIMESPEC_BYTES = 16;
 
+/** Only on x64 the structure has no gap behind its first member. */
+export const EPOLL_EVENT =
+  process.arch === "x64" ? ({ bytes: 12, data: 4 } as const) : ({ bytes: 16, data: 8 } as const);
+
 export const EINTR = 4;
 export const EAGAIN = 11;
 
@@ -71,6 +83,7 @@ export function openLibc(): Libc | undefined {
     listen: call("listen", "int", "int"),
     close: call("close", "int"),
     duplicate: call("fcntl", "int", "int", "int"),
+    replace: call("dup2", "int", "int"),
     fcntl: call("fcntl", "int", "int", "int"),
     flock: call("flock", "int", "int"),
     getsockname: call("getsockname", "int", "uint64_t", "uint64_t"),
@@ -80,6 +93,12 @@ export function openLibc(): Libc | undefined {
     sendmmsg: call("sendmmsg", "int", "uint64_t", "uint", "int"),
     poll: call("poll", "uint64_t", "ulong", "int"),
     clockGettime: call("clock_gettime", "int", "uint64_t"),
+    connect: call("connect", "int", "uint64_t", "uint"),
+    send: call("send", "int", "uint64_t", "size_t", "int"),
+    recv: call("recv", "int", "uint64_t", "size_t", "int"),
+    epollCreate: call("epoll_create1", "int"),
+    epollControl: call("epoll_ctl", "int", "int", "int", "uint64_t"),
+    epollWait: call("epoll_wait", "int", "uint64_t", "int", "int"),
     errno: koffi.errno,
     addressOf: (buffer) => {
       const address = Number(koffi.address(buffer));
@@ -108,7 +127,11 @@ function assertLayouts(koffi: Koffi): void {
     address: koffi.array("uint8_t", 16),
     scope: "uint32_t",
   });
+  const members = { events: "uint32_t", data: "uint64_t" };
+  const event = process.arch === "x64" ? koffi.pack(members) : koffi.struct(members);
   const expected: readonly (readonly [string, number, number])[] = [
+    ["epoll_event", koffi.sizeof(event), EPOLL_EVENT.bytes],
+    ["epoll_data", koffi.offsetof(event, "data"), EPOLL_EVENT.data],
     ["mmsghdr", koffi.sizeof(message), HEADER_BYTES],
     ["msg_len", koffi.offsetof(message, "length"), HEADER.length],
     ["msg_name", koffi.offsetof(header, "name"), HEADER.name],

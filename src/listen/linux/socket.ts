@@ -49,7 +49,8 @@ function requireOption(libc: Libc, descriptor: number, level: number, option: nu
     throw systemError(libc.errno(), `setsockopt ${level} ${option}`);
 }
 
-function socketName(address: Address): Uint8Array<ArrayBuffer> {
+/** The socket address structure of an address. */
+export function socketName(address: Address): Uint8Array<ArrayBuffer> {
   const isV4 = address.bytes.length === 4;
   const layout = isV4 ? SOCKADDR_IN : SOCKADDR_IN6;
   const name = new Uint8Array(layout.bytes);
