@@ -49,8 +49,8 @@ export function answerAlias(state: AnswerState, name: Spelled, alias: number, ty
       }
       spellNext(state, next, addresses, target);
     } else {
-      if (state.trace !== undefined && sought !== SOUGHT.NONE) traceCache(state, sought === SOUGHT.HIT);
       if (sought !== SOUGHT.HIT) return lackTarget(state, target, type, sought);
+      if (state.trace !== undefined) traceCache(state);
       ttl = smallestTtl(state, ttl);
       if (!state.hit.isOpen) return answerWithHit(state, name, target, type, ttl);
       if (!readLastTarget(state, next)) return lackTarget(state, target, type, SOUGHT.MISS);

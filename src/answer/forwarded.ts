@@ -39,7 +39,7 @@ export function answerDelegated(state: AnswerState, name: Spelled, next: Spelled
 /** Answers with the hit, else tells what is lacking. Without RD nothing is asked for (RFC 1034 section 4.3.1). */
 function answerSought(state: AnswerState, name: Spelled, next: Spelled, hops: number, isHit: boolean): Step {
   const { query, route } = state;
-  if (state.trace !== undefined) traceCache(state, isHit);
+  if (isHit && state.trace !== undefined) traceCache(state);
   const step = isHit ? answerHit(state, name, next, hops) : undefined;
   if (step !== undefined) return step;
   if (!wantsRecursion(state)) return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);

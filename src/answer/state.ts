@@ -219,6 +219,7 @@ export function restoreQuery({ query, kept, keptBytes }: AnswerState): void {
 /** The answer lacks what the cache has to have for a name: it is to be had first, or it is SERVFAIL. */
 export function lack(state: AnswerState, key: NameKey, type: number, route: number): Step {
   const { query, need } = state;
+  state.trace?.({ kind: "lack", type });
   if (state.lackError >= 0) {
     query.rcode = RCODE.SERVFAIL;
     query.extendedError = state.lackError;

@@ -31,11 +31,10 @@ export function traceRoute(state: AnswerState, name: Spelled, stage: Kind<"route
   state.trace?.({ kind: "route", stage, zone: isNamed ? suffixOf(name.key, label) : undefined });
 }
 
-/** What the cache has for a name, from `state.hit` where it has something. */
-export function traceCache(state: AnswerState, isHit: boolean): void {
-  const { isStale, ageSeconds } = state.hit;
-  const found = isHit ? (isStale ? "stale" : "fresh") : "nothing";
-  state.trace?.({ kind: "cache", found, ageSeconds: isHit ? ageSeconds : 0 });
+/** The cache has `state.hit` for a name. */
+export function traceCache({ hit, trace }: AnswerState): void {
+  const { isStale, ageSeconds } = hit;
+  trace?.({ kind: "cache", isStale, ageSeconds });
 }
 
 export function traceFound(state: AnswerState, name: Spelled): void {

@@ -116,7 +116,9 @@ function eventText(event: TraceEvent): string {
     case "route":
       return `route ${event.stage}${event.zone === undefined ? "" : ` ${nameToText(event.zone)}`}`;
     case "cache":
-      return `cache ${event.found} ${event.ageSeconds}`;
+      return `cache ${event.isStale ? "stale" : "fresh"} ${event.ageSeconds}`;
+    case "lack":
+      return `lack ${event.type}`;
     case "found":
       return `found ${event.found} ${nameToText(event.owner)}`;
     case "rrset":

@@ -16,8 +16,10 @@ export type TraceEvent =
       readonly stage: "override" | "own" | "blocklist" | "route" | "default" | "delegation" | "none";
       readonly zone: Uint8Array | undefined;
     }
-  /** What the cache has for a name that is routed elsewhere; the answer ends where nothing counts. */
-  | { readonly kind: "cache"; readonly found: "fresh" | "stale" | "nothing"; readonly ageSeconds: number }
+  /** The cache has an answer for a name that is routed elsewhere: what an upstream has said so long ago. */
+  | { readonly kind: "cache"; readonly isStale: boolean; readonly ageSeconds: number }
+  /** It has none, and whoever sends queries would be asked for one. */
+  | { readonly kind: "lack"; readonly type: number }
   /** What the zone has for it; `owner` is the name that has the records, such as the wildcard or the cut. */
   | { readonly kind: "found"; readonly found: "node" | "wildcard" | "cut" | "nothing"; readonly owner: Uint8Array }
   /**

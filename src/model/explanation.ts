@@ -27,10 +27,37 @@ const RouteShape = Type.Object({
   kind: Type.Literal("route"),
   text: Text,
   name: Name,
-  by: Type.Enum(["override", "zone", "nobody"]),
+  by: Type.Enum([
+    "override",
+    "zone",
+    "blocklist",
+    "forwarder",
+    "stub_zone",
+    "default_forwarder",
+    "delegation",
+    "nobody",
+  ]),
   zone: Type.Optional(Type.String({ examples: ["corp.example."] })),
   zone_id: Type.Optional(Id),
+  domain: Type.Optional(
+    Type.String({
+      description: "The domain of the forwarder or stub zone, the listed name, or the name that is delegated.",
+      examples: ["partner.example."],
+    }),
+  ),
+  forwarder_id: Type.Optional(Id),
+  stub_zone_id: Type.Optional(Id),
 });
+
+const CacheShape = Type.Object({
+  kind: Type.Literal("cache"),
+  text: Text,
+  name: Name,
+  found: Type.Enum(["fresh", "stale"]),
+  age_seconds: Type.Integer({ minimum: 0, description: "How long ago an upstream said so." }),
+});
+
+const UpstreamShape = Type.Object({ kind: Type.Literal("upstream"), text: Text, name: Name, type: RrType });
 
 const LookupShape = Type.Object({
   kind: Type.Literal("lookup"),
@@ -130,6 +157,8 @@ const SelectionShape = Type.Object({
 
 export const ReasonShape = Type.Union([
   RouteShape,
+  CacheShape,
+  UpstreamShape,
   LookupShape,
   RecordsShape,
   SelectionShape,
@@ -150,6 +179,9 @@ export const ExplanationShape = Type.Object({
     rcode: Type.String({ examples: ["NOERROR"] }),
     flags: Type.Array(Type.String({ examples: ["aa"] })),
     extended_error: Type.Optional(Type.Integer({ description: "Code of RFC 8914." })),
+    needs_upstream: Type.Boolean({
+      description: "An upstream would be asked for the rest: this is what is answered where none answers.",
+    }),
     needs_tcp: Type.Boolean({ description: "Over UDP the answer is cut short; this is what TCP has." }),
     answer: Lines,
     authority: Lines,

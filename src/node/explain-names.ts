@@ -17,8 +17,12 @@ export type NamedRecord = {
   readonly regions: ReadonlyMap<number, string>;
 };
 
+export type NamedRoute = { readonly by: "forwarder" | "stub_zone"; readonly id: string };
+
 export type ExplainNames = {
   readonly zoneId: (zone: string) => string | undefined;
+  /** Who resolves the names of a domain. */
+  readonly route: (domain: string) => NamedRoute | undefined;
   /** `zone` is empty for an override; all are canonical texts, `owner` absolute. */
   readonly record: (zone: string, owner: string, type: string) => NamedRecord;
   /** The region of a number that a mapping or this node has. */
@@ -39,6 +43,7 @@ export function createExplainNames(sources: ExplainSources): ExplainNames {
   const { store, regionName } = sources;
   return {
     zoneId: (zone) => store.get("zone", [zone])?.body.id,
+    route: (domain) => namedRoute(store, domain),
     record: (zone, owner, type) => {
       const known = RECORD_TYPES.find((each) => each === type);
       return known === undefined ? NO_RECORD : namedRecord(sources, zone, owner, known);
@@ -46,6 +51,13 @@ export function createExplainNames(sources: ExplainSources): ExplainNames {
     region: regionName,
     mapping: (address) => longestMapping(sources, address),
   };
+}
+
+function namedRoute(store: ExplainSources["store"], domain: string): NamedRoute | undefined {
+  const forwarder = store.get("forwarder", [domain]);
+  if (forwarder !== undefined) return { by: "forwarder", id: forwarder.body.id };
+  const stub = store.get("stub-zone", [domain]);
+  return stub === undefined ? undefined : { by: "stub_zone", id: stub.body.id };
 }
 
 function namedRecord({ store, book }: ExplainSources, zone: string, owner: string, type: RecordType): NamedRecord {

@@ -73,6 +73,12 @@ function take(way: Way, event: TraceEvent): void {
     case "route":
       takeRoute(way, event);
       break;
+    case "cache":
+      takeCache(way, event);
+      break;
+    case "lack":
+      takeLack(way, event);
+      break;
     case "found":
       takeFound(way, event);
       break;
@@ -104,15 +110,15 @@ function takeRoute(way: Way, { stage, zone }: Event<"route">): void {
   const { name } = way;
   way.owner = name;
   way.hasRecords = false;
-  way.found = stage === "override" ? "override" : stage === "none" ? "none" : way.found;
-  way.zone = zone === undefined ? "" : nameToText(zone);
+  way.found = stage === "own" ? way.found : stage === "override" ? "override" : "none";
+  const domain = zone === undefined ? "" : nameToText(zone);
+  way.zone = stage === "own" ? domain : "";
   if (stage === "override") {
     way.reasons.push({ kind: "route", text: `an override answers for ${name}`, name, by: "override" });
     return;
   }
-  if (stage === "none") {
-    const text = `no override and no zone of this node answers for ${name}, and it asks nobody else`;
-    way.reasons.push({ kind: "route", text, name, by: "nobody" });
+  if (stage !== "own") {
+    way.reasons.push(elsewhereReason(way, stage, domain));
     return;
   }
   const id = way.names.zoneId(way.zone);
@@ -124,6 +130,56 @@ function takeRoute(way: Way, { stage, zone }: Event<"route">): void {
     zone: way.zone,
     ...(id === undefined ? {} : { zone_id: id }),
   });
+}
+
+/** Of a name that no zone and no override of ours answers for. */
+function elsewhereReason(
+  { name, names }: Way,
+  stage: Exclude<Event<"route">["stage"], "own" | "override">,
+  domain: string,
+): Reason {
+  const route = { kind: "route", name } as const;
+  switch (stage) {
+    case "none":
+      return {
+        ...route,
+        text: `no override and no zone of this node answers for ${name}, and it asks nobody else`,
+        by: "nobody",
+      };
+    case "blocklist":
+      return { ...route, text: `${domain} is on the blocklist`, by: "blocklist", domain };
+    case "default":
+      return { ...route, text: `the default forwarder answers for ${name}`, by: "default_forwarder" };
+    case "delegation":
+      return { ...route, text: `the name servers of ${domain} answer for ${name}`, by: "delegation", domain };
+    default: {
+      const known = names.route(domain);
+      const id =
+        known?.id === undefined ? {} : { [known.by === "forwarder" ? "forwarder_id" : "stub_zone_id"]: known.id };
+      const what = known?.by === "stub_zone" ? "stub zone" : "forwarder";
+      const text = `the ${what} of ${domain} answers for ${name}`;
+      return { ...route, text, by: known?.by ?? "forwarder", domain, ...id };
+    }
+  }
+}
+
+function takeCache(way: Way, { isStale, ageSeconds }: Event<"cache">): void {
+  const { name } = way;
+  way.reasons.push({
+    kind: "cache",
+    text: isStale
+      ? `no upstream answers: what one said of ${name} ${ageSeconds} s ago is answered although its time is over`
+      : `an upstream answered for ${name} ${ageSeconds} s ago`,
+    name,
+    found: isStale ? "stale" : "fresh",
+    age_seconds: ageSeconds,
+  });
+}
+
+function takeLack(way: Way, { type: typeNumber }: Event<"lack">): void {
+  const { name } = way;
+  const type = typeToText(typeNumber);
+  way.reasons.push({ kind: "upstream", text: `the cache has no ${name} ${type}: an upstream is asked`, name, type });
 }
 
 function takeFound(way: Way, { found, owner: wire }: Event<"found">): void {

@@ -21,6 +21,7 @@ const THREAD = 1;
 const NO_RECORD: NamedRecord = { id: undefined, policy: "none", probes: new Map(), regions: new Map() };
 const NAMES: ExplainNames = {
   zoneId: (name) => `zon of ${name}`,
+  route: (domain) => (domain === "stub." ? { by: "stub_zone", id: "stb_1" } : { by: "forwarder", id: "fwd_1" }),
   record: () => NO_RECORD,
   region: (number) => REGIONS.find((name) => regionNumber(name) === number),
   mapping: () => ({ id: "map_1", subnet: "10.1.0.0/16" }),
@@ -56,7 +57,17 @@ function outline({ reasons, answer }: Explanation): readonly string[] {
 function lineOf(reason: Reason): string {
   switch (reason.kind) {
     case "route":
-      return `${reason.name} by ${reason.by}${reason.zone === undefined ? "" : ` ${reason.zone}`}`;
+      return [
+        `${reason.name} by ${reason.by}`,
+        reason.zone ?? reason.domain,
+        reason.forwarder_id ?? reason.stub_zone_id,
+      ]
+        .filter((part) => part !== undefined)
+        .join(" ");
+    case "cache":
+      return `${reason.found} ${reason.name} ${reason.age_seconds}`;
+    case "upstream":
+      return `upstream for ${reason.name} ${reason.type}`;
     case "lookup":
       return `${reason.found} ${reason.owner}`;
     case "records":
@@ -402,4 +413,54 @@ test("the shares that are told are those that come out", async () => {
       if (share === 0) assert.equal(seen, 0);
     }
   }
+});
+
+test("names that are not ours: by whom they are resolved, what the cache has, and that an upstream would be asked", async () => {
+  const lab = openSelectionLab(
+    [zone("corp.test.", "out CNAME www.far.\nalias ALIAS www.far.\ncut NS ns.elsewhere.\nblocked CNAME x.ads.\n")],
+    { answerer: { forwards: true }, nowSeconds: 1000 },
+  );
+  lab.route(".", 99);
+  lab.route("partner.", 50);
+  lab.route("stub.", 51);
+  lab.block("ads.");
+  assert.deepEqual(outline(await explain(lab, "out.corp.test. A")), [
+    "out.corp.test. by zone corp.test.",
+    "name out.corp.test.",
+    "answer out.corp.test. CNAME 300",
+    "CNAME to www.far.",
+    "www.far. by default_forwarder",
+    "upstream for www.far. A",
+    "SERVFAIL aa rd ra",
+  ]);
+  lab.cached("www.far. A", { route: 99, seconds: 20, keptSeconds: 600, answers: "www.far. 20 A 10.0.0.1" });
+  lab.clock(1007);
+  const cached = await explain(lab, "out.corp.test. A");
+  assert.deepEqual(outline(cached).slice(4), ["www.far. by default_forwarder", "fresh www.far. 7", "NOERROR aa rd ra"]);
+  assert.equal(cached.answer.needs_upstream, false);
+  assert.deepEqual(cached.answer.answer.at(-1), "www.far. 13 IN A 10.0.0.1");
+  assert.deepEqual(outline(await explain(lab, "alias.corp.test. A")).slice(-4), [
+    "ALIAS to www.far.",
+    "www.far. by default_forwarder",
+    "fresh www.far. 7",
+    "NOERROR aa rd ra",
+  ]);
+  lab.clock(1100);
+  assert(lab.cache.useStale(lab.cache.find(lab.key("www.far."), 1, 0), 1200));
+  assert.deepEqual(outline(await explain(lab, "www.far. A")), [
+    "www.far. by default_forwarder",
+    "stale www.far. 100",
+    "NOERROR rd ra",
+  ]);
+  const lines = async (question: string) => outline(await explain(lab, question));
+  assert.deepEqual((await lines("a.partner. A"))[0], "a.partner. by forwarder partner. fwd_1");
+  assert.deepEqual((await lines("a.stub. A"))[0], "a.stub. by stub_zone stub. stb_1");
+  assert.deepEqual((await lines("blocked.corp.test. A")).slice(-2), ["x.ads. by blocklist ads.", "NXDOMAIN aa rd ra"]);
+  assert.deepEqual((await lines("x.cut.corp.test. A")).slice(1), [
+    "delegation cut.corp.test.",
+    "x.cut.corp.test. by delegation cut.corp.test.",
+    "upstream for x.cut.corp.test. A",
+    "SERVFAIL rd ra",
+  ]);
+  assert.equal((await explain(lab, "x.cut.corp.test. A")).answer.needs_upstream, true);
 });

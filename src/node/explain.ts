@@ -50,7 +50,7 @@ export function createExplainer(options: ExplainerOptions): Explainer {
       at,
       question: { name: nameToText(name), type: typeText, client: ipToText(client) },
       reasons: await withTimes(told, ask),
-      answer: answerView(message, needsTcp),
+      answer: answerView(message, needsTcp, answer),
     };
   };
 }
@@ -66,13 +66,14 @@ function toldOf(answer: TracedAnswer): Told {
 const RCODE_NAMES: ReadonlyMap<number, string> = new Map(Object.entries(RCODE).map(([name, code]) => [code, name]));
 const SHOWN_FLAGS = ["AA", "TC", "RD", "RA"] as const;
 
-function answerView(message: Message, needsTcp: boolean): Explanation["answer"] {
+function answerView(message: Message, needsTcp: boolean, { events }: TracedAnswer): Explanation["answer"] {
   const { rcode, flags, answers, authorities, additionals, edns } = message;
   const error = extendedErrorsOf(edns)[0];
   return {
     rcode: RCODE_NAMES.get(rcode) ?? `RCODE${rcode}`,
     flags: SHOWN_FLAGS.filter((name) => (flags & FLAG[name]) !== 0).map((name) => name.toLowerCase()),
     ...(error === undefined ? {} : { extended_error: error.code }),
+    needs_upstream: events.some(({ kind }) => kind === "lack"),
     needs_tcp: needsTcp,
     answer: answers.map(lineOf),
     authority: authorities.map(lineOf),

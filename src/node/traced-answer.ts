@@ -4,6 +4,7 @@
  */
 import { type AnswererOptions, createAnswerer } from "../answer/answerer.ts";
 import type { TraceEvent } from "../answer/trace.ts";
+import { EDE } from "../dns/codes.ts";
 import { MESSAGE_BYTES_MAX } from "../dns/message.ts";
 import { type Transport, threadCounters } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
@@ -15,6 +16,9 @@ export type TracedAnswer = {
   /** A zone was in the middle of a change, so that the answer was made again. */
   readonly isRepeated: boolean;
 };
+
+/** Nobody is asked for an explanation: what the cache lacks is answered as where no upstream answers. */
+const LACK_ERROR = EDE.OTHER;
 
 /** Answers a query of a client, 4 or 16 bytes of address. */
 export type AnswerTracer = (query: Uint8Array, client: Uint8Array, transport: Transport) => TracedAnswer;
@@ -28,6 +32,7 @@ export function createAnswerTracer(shared: SharedImage, options: AnswerTracerOpt
     ...options,
     nodeId: undefined,
     isFrozen: true,
+    forwards: true,
     trace: (event) => {
       if (event.kind === "again") {
         isRepeated = true;
@@ -44,7 +49,17 @@ export function createAnswerTracer(shared: SharedImage, options: AnswerTracerOpt
     room.set(query);
     answerer.enter();
     try {
-      const length = answerer.answer(room, 0, query.length, room.length, client, 0, client.length, transport);
+      const length = answerer.answerNow(
+        room,
+        0,
+        query.length,
+        room.length,
+        client,
+        0,
+        client.length,
+        transport,
+        LACK_ERROR,
+      );
       return { bytes: room.slice(0, length), events, isRepeated };
     } finally {
       answerer.leave();
