@@ -306,6 +306,16 @@ describe("stale answers", () => {
     assert.equal(made.text("a.test."), `RCODE 2 EDE ${EDE.NETWORK_ERROR}`);
   });
 
+  test("of another route are none", async () => {
+    const made = lab(address, STALE);
+    await made.resolve("a.test.");
+    await made.pass(61_000);
+    made.servers.set(SERVER, () => "network");
+    made.setRoutes([{ ...DEFAULT, number: 17, hardening: { ...HARDENING, ...STALE } }]);
+    await made.resolve("a.test.");
+    assert.equal(made.text("a.test."), `RCODE 2 EDE ${EDE.NETWORK_ERROR}`);
+  });
+
   test("are not given without the switch", async () => {
     const made = lab(address);
     await made.resolve("a.test.");
