@@ -1,0 +1,105 @@
+/** Debug capture of a running node, over its API. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RRTYPE } from "../../src/dns/codes.ts";
+import { openUdpClient } from "../support/dns-client.ts";
+import { encodeQuery } from "../support/dns-message.ts";
+import { waitFor } from "../support/wait.ts";
+import { type ApiClient, signIn } from "./api-client.ts";
+import { dig } from "./dig.ts";
+import { type ScenarioNode, startNode } from "./running-node.ts";
+
+async function askMany(node: ScenarioNode, count: number): Promise<void> {
+  const client = await openUdpClient(node.dns[0]!);
+  for (let asked = 0; asked < count; asked++) {
+    assert.ok(await client.ask(encodeQuery({ name: `n${asked}.example.test.`, type: RRTYPE.A })));
+  }
+  client.close();
+}
+
+async function namesOf(api: ApiClient): Promise<string[]> {
+  const { status, body } = await api.ask("GET", "/debug/tail");
+  assert.equal(status, 200);
+  return body.lines.map((line: string) => JSON.parse(line).name);
+}
+
+test("every query of the window is kept, whatever the sampling; the lines outlive the window and go with DELETE", async () => {
+  await using node = await startNode({ env: { SVC_NODE_ID: "n-1" } });
+  await using api = await signIn(node.api);
+  await askMany(node, 5);
+  assert.equal((await api.ask("PUT", "/config/query-log", { enabled: true, sample_rate: 1_000 })).status, 200);
+  const opened = await api.ask("POST", "/debug/enable", { duration_seconds: 600 });
+  assert.deepEqual([opened.status, opened.body.enabled, opened.body.node_id], [200, true, "n-1"]);
+  const endsInMs = Date.parse(opened.body.expires_at) - Date.now();
+  assert.ok(endsInMs > 500_000 && endsInMs <= 600_000);
+  await dig(node.dns[0]!, "www.example.test", "A", "+tcp");
+  await askMany(node, 20);
+  await waitFor("21 lines", 20_000, async () => (await namesOf(api)).length === 21);
+  const expected = ["www.example.test.", ...Array.from({ length: 20 }, (_, index) => `n${index}.example.test.`)];
+  assert.deepEqual((await namesOf(api)).sort(), expected.sort());
+
+  assert.equal((await api.ask("POST", "/debug/disable")).body.enabled, false);
+  await askMany(node, 5);
+  const { body: status } = await api.ask("GET", "/debug/status");
+  assert.deepEqual(status, {
+    node_id: "n-1",
+    enabled: false,
+    expires_at: null,
+    lines: 21,
+    dropped: 0,
+    capacity: 1_000,
+  });
+  assert.equal((await namesOf(api)).length, 21);
+  assert.equal((await api.ask("DELETE", "/debug/tail")).status, 200);
+  assert.deepEqual((await api.ask("GET", "/debug/tail")).body, {
+    node_id: "n-1",
+    dropped: 0,
+    capacity: 1_000,
+    lines: [],
+  });
+  const { items } = (await api.ask("GET", "/audit?resource=debug")).body;
+  assert.deepEqual(
+    items.map(({ action }: Record<string, string>) => action),
+    ["delete", "disable", "enable"],
+  );
+});
+
+test("the last thousand lines are kept and the others counted; the window closes by itself", async () => {
+  await using node = await startNode();
+  await using api = await signIn(node.api);
+  assert.equal((await api.ask("POST", "/debug/enable", { duration_seconds: 2 })).status, 200);
+  await askMany(node, 1_500);
+  const { body: open } = await api.ask("GET", "/debug/status");
+  await waitFor("the end of the window", 20_000, async () => !(await api.ask("GET", "/debug/status")).body.enabled);
+  const names = await waitFor("a thousand lines", 20_000, async () => {
+    const all = await namesOf(api);
+    return all.length === 1_000 && all;
+  });
+  // A machine that is slow may have asked some of them behind the end.
+  if (open.enabled) {
+    await waitFor("500 dropped", 20_000, async () => (await api.ask("GET", "/debug/tail")).body.dropped === 500);
+    assert.deepEqual([names[0], names.at(-1)], ["n500.example.test.", "n1499.example.test."]);
+  }
+  await askMany(node, 3);
+  assert.deepEqual(await namesOf(api), names);
+});
+
+test("a duration that is none, and a rehearsal, open nothing", async () => {
+  await using node = await startNode();
+  await using api = await signIn(node.api);
+  for (const [json, pointer] of [
+    [{ duration_seconds: 0 }, "/duration_seconds"],
+    [{ duration_seconds: 3_601 }, "/duration_seconds"],
+    [{ duration_seconds: 1.5 }, "/duration_seconds"],
+    [{ duration_seconds: "60" }, "/duration_seconds"],
+    [{ seconds: 60 }, "/seconds"],
+  ] as const) {
+    const { status, body } = await api.ask("POST", "/debug/enable", json);
+    assert.deepEqual([status, body.errors[0].pointer], [400, pointer]);
+  }
+  assert.equal((await api.ask("POST", "/debug/enable?dry_run=true", {})).status, 200);
+  assert.equal((await api.ask("GET", "/debug/status")).body.enabled, false);
+  const { body } = await api.ask("POST", "/debug/enable", {});
+  const endsInMs = Date.parse(body.expires_at) - Date.now();
+  assert.ok(endsInMs > 800_000 && endsInMs <= 900_000);
+});
