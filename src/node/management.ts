@@ -6,19 +6,22 @@ import type { NodeMetrics } from "./metrics.ts";
 import { isRunning, isStopping, type NodeStatus } from "./status.ts";
 
 export type Component = { readonly ready: boolean; readonly detail: string };
+/** Without them DNS answers on: from the last states that are known, and from zones and cache. */
+const NOT_NEEDED = ["health", "resolve"];
+
 export type Readiness = { readonly ready: boolean; readonly components: Readonly<Record<string, Component>> };
 
 /**
- * Ready: what the control thread has opened is ready, every thread that answers runs, and the node is not about to end. DNS
- * answers on without the health thread, from the last states that are known.
+ * Ready: what the control thread has opened is ready, every thread that answers runs, and the node is not about to end.
  */
 export function readinessOf(status: NodeStatus, opened: Readonly<Record<string, Component>>): Readiness {
-  const missing = status.threads.filter((thread) => thread !== "health" && !isRunning(status, thread));
+  const running = status.threads.filter((thread) => isRunning(status, thread));
+  const missing = status.threads.filter((thread) => !running.includes(thread) && !NOT_NEEDED.includes(thread));
   const components = {
     ...opened,
     threads:
       missing.length === 0
-        ? { ready: true, detail: `${status.threads.length} threads run` }
+        ? { ready: true, detail: `${running.length} threads run` }
         : { ready: false, detail: `not running: ${missing.join(", ")}` },
     lifecycle: isStopping(status) ? { ready: false, detail: "stopping" } : { ready: true, detail: "running" },
   };

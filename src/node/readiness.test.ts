@@ -4,7 +4,7 @@ import { readinessOf } from "./management.ts";
 import { countRestart, createNodeStatus, restartsOf, setRunning, setStopping } from "./status.ts";
 
 test("ready is who has opened everything, runs every thread and does not stop", () => {
-  const status = createNodeStatus(["control", "stream", "answer-0"]);
+  const status = createNodeStatus(["control", "health", "resolve", "stream", "answer-0"]);
   const opened = { store: { ready: false, detail: "is being opened" } };
   const open = { store: { ready: true, detail: "2 zones" } };
   const notReady = (components = open) =>
@@ -15,6 +15,8 @@ test("ready is who has opened everything, runs every thread and does not stop", 
   assert.equal(readinessOf(status, opened).ready, false);
   assert.deepEqual(notReady(), []);
   assert.equal(readinessOf(status, open).ready, true);
+  for (const thread of ["health", "resolve"]) setRunning(status, thread, false);
+  assert.deepEqual(readinessOf(status, open).components.threads, { ready: true, detail: "3 threads run" });
   setRunning(status, "stream", false);
   assert.deepEqual(notReady(), ["threads"]);
   assert.equal(readinessOf(status, open).components.threads?.detail, "not running: stream");

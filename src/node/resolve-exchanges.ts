@@ -1,21 +1,45 @@
-/** What upstreams are asked by. Until there is a way to them, every question fails at once. */
+/** What upstreams are asked by, put together: sockets of this system, and names of hosts from our own zones first. */
+import { ipFromText } from "../base/ip.ts";
+import type { OpenUdpSockets } from "../base/udp-sockets.ts";
+import { openLibc } from "../listen/linux/libc.ts";
+import { openLinuxUdpSockets } from "../listen/linux/upstream-sockets.ts";
+import { createChance } from "../resolve/chance.ts";
+import { createExchanger } from "../resolve/exchanger.ts";
+import { createServers } from "../resolve/servers.ts";
+import { createTcpStreams } from "../resolve/tcp.ts";
+import { createTimers } from "../resolve/timers.ts";
+import { createTlsStreams } from "../resolve/tls.ts";
+import { openPortableUdpSockets } from "../resolve/udp-portable.ts";
+import { createHealthResolver } from "./health-resolver.ts";
+import { UPSTREAM_DESCRIPTOR_SHARE, UPSTREAM_SOCKETS_MAX } from "./limits.ts";
+import { descriptorLimit } from "./open-files.ts";
 import type { OpenExchanges } from "./resolve-thread.ts";
 
-export const openExchanges: OpenExchanges = () => {
-  const after = (delayMs: number, run: () => void) => {
-    const timer = setTimeout(run, delayMs);
-    return () => clearTimeout(timer);
-  };
+export const openExchanges: OpenExchanges = ({ shared, ownThread, caPem }) => {
+  const timers = createTimers();
+  const chance = createChance();
+  const libc = openLibc();
+  const openSockets: OpenUdpSockets =
+    libc === undefined ? openPortableUdpSockets : (options) => openLinuxUdpSockets(libc, options);
+  const tcp = createTcpStreams(timers, chance);
+  const tls = createTlsStreams(timers, chance, caPem);
+  const exchanger = createExchanger({
+    openSockets,
+    socketsMax: Math.min(UPSTREAM_SOCKETS_MAX, Math.floor(descriptorLimit() * UPSTREAM_DESCRIPTOR_SHARE)),
+    tcp,
+    tls,
+    timers,
+    chance,
+  });
+  const findHost = createHealthResolver(shared, ownThread);
+  const resolveHost = async (host: string) => (await findHost(`${host}.`)).flatMap((text) => ipFromText(text) ?? []);
+  const servers = createServers({ exchanger, timers, resolveHost });
   return {
-    makePool: () => ({
-      ask: (_, onDone) => after(0, () => onDone({ kind: "fault", fault: "closed" })),
-      figures: () => [],
-      close: () => {},
-    }),
-    askServers: (_, __, ___, onDone) => after(0, () => onDone({ kind: "fault", fault: "closed" })),
-    isOurs: () => false,
-    setListens: () => {},
-    after,
-    close: () => {},
+    makePool: ({ upstreams }) => servers.openPool(upstreams),
+    askServers: servers.askServers,
+    isOurs: exchanger.isOurs,
+    setListens: exchanger.setListens,
+    after: timers.after,
+    close: exchanger.close,
   };
 };
