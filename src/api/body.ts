@@ -57,7 +57,7 @@ export async function readBody(
   if (declared !== undefined && Number(declared) > limit) throw tooLarge(limit);
   const mayBeEmpty = declared === "0" || (declared === undefined && headers["content-type"] === undefined);
   const media = mayBeEmpty ? undefined : mediaType(row, headers);
-  const bytes = await takeBytes(stream, limit, share, timeoutMs);
+  const bytes = await takeBytes(stream, { limit, declared: Number(declared ?? 0) }, share, timeoutMs);
   if (media !== undefined && row.rawBody !== undefined) return bytes;
   if (bytes.length === 0) return checkedBody(row, undefined);
   if (media === undefined) mediaType(row, headers);
@@ -92,8 +92,15 @@ function tooLarge(limit: number): Refusal {
   return new Refusal("body_too_large", `the body must not have more than ${limit} bytes`, [], { limit_bytes: limit });
 }
 
-async function takeBytes(stream: Readable, limit: number, share: BodyShare, timeoutMs: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
+type Lengths = { readonly limit: number; readonly declared: number };
+
+async function takeBytes(
+  stream: Readable,
+  { limit, declared }: Lengths,
+  share: BodyShare,
+  timeoutMs: number,
+): Promise<Buffer> {
+  const bytes = collector(declared);
   let length = 0;
   let counted = 0;
   const stopTimers = endSlowBody(stream, timeoutMs, () => length);
@@ -107,9 +114,9 @@ async function takeBytes(stream: Readable, limit: number, share: BodyShare, time
         throw new Refusal("not_ready", "too many large bodies are under way", [], { retry_after: 1 });
       }
       counted += more;
-      chunks.push(chunk);
+      bytes.add(chunk);
     }
-    return Buffer.concat(chunks, length);
+    return bytes.all();
   } catch (error) {
     // A client that goes away in the middle is no fault of this program, and hears no more of it.
     throw error instanceof Refusal ? error : new Refusal("invalid_request", "the body ended early");
@@ -117,6 +124,28 @@ async function takeBytes(stream: Readable, limit: number, share: BodyShare, time
     stopTimers();
     if (counted > 0) share.giveBack(counted);
   }
+}
+
+/**
+ * Puts a body together. A large one whose length was declared has a place of its own from the beginning, in memory that is
+ * taken as it fills: as pieces it would be there twice, and joining them would hold up everything else.
+ */
+function collector(declared: number): { readonly add: (chunk: Buffer) => void; readonly all: () => Buffer } {
+  const chunks: Buffer[] = [];
+  if (!(declared > limits.BODY_BYTES_DEFAULT)) {
+    return { add: (chunk) => void chunks.push(chunk), all: () => Buffer.concat(chunks) };
+  }
+  const place = Buffer.allocUnsafeSlow(declared);
+  let length = 0;
+  return {
+    add: (chunk) => {
+      // More than was declared: HTTP ends it there, and whoever else sends it has a limit.
+      if (length + chunk.length > declared) throw new Refusal("invalid_request", "the body is longer than it said");
+      place.set(chunk, length);
+      length += chunk.length;
+    },
+    all: () => place.subarray(0, length),
+  };
 }
 
 /** HTTP/1.1 has a limit of its own for a whole request, a stream of HTTP/2 has none; neither has a least rate. */

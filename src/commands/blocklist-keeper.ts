@@ -1,6 +1,6 @@
 /**
  * Keeps the parts of the blocklist in order: removes those that no list names any more, and puts back what another node
- * removed while this one had begun to name it again.
+ * removed while this one had begun to name it again, or is about to.
  *
  * A part stays for an hour after the index last changed: parts and index come from other nodes in any order, another node
  * may have put a list that shares parts with the one before and not have told yet, and an answer that shows the former list
@@ -41,7 +41,7 @@ export function openBlocklistKeeper({ store, log, now }: BlocklistKeeperOptions)
   };
   const tidy = () => enter(() => removeUnnamed(store, now, () => isEnded));
   const end = store.onChange((batch) => {
-    const lost = lostParts(store, batch);
+    const lost = lostParts(store, batch, now() - BLOCKLIST_PARTS_KEPT_MS);
     if (lost.length > 0) void enter(() => putBack(store, lost));
   });
   const timer = setInterval(() => void tidy(), TIDY_MS);
@@ -61,22 +61,25 @@ function namedParts(store: Pick<StoreReader, "get">): ReadonlySet<string> {
   return new Set(partsOf(store.get("blocklist", BLOCKLIST_KEY)?.body ?? EMPTY_BLOCKLIST));
 }
 
-/** Parts that the index names and that went with this batch. */
-function lostParts(store: Store, { changes }: ChangeBatch): readonly BlocklistPartBody[] {
-  const gone: BlocklistPartBody[] = [];
+/**
+ * Parts that went with this batch and should not have: the index names them, or they were written later than `oldest`, for
+ * an index that has not come yet. Who removed them knew another index, or an earlier version of them.
+ */
+function lostParts(store: Store, { changes }: ChangeBatch, oldest: number): readonly BlocklistPartBody[] {
+  const lost: BlocklistPartBody[] = [];
+  let named: ReadonlySet<string> | undefined;
   for (const { before, after } of changes) {
-    if (before?.kind === "blocklist-part" && after === undefined && "hash" in before.body) gone.push(before.body);
+    if (before?.kind !== "blocklist-part" || after !== undefined || !("hash" in before.body)) continue;
+    named ??= namedParts(store);
+    if (named.has(before.body.hash) || stampMs(before.stamp) > oldest) lost.push(before.body);
   }
-  if (gone.length === 0) return gone;
-  const named = namedParts(store);
-  return gone.filter(({ hash }) => named.has(hash));
+  return lost;
 }
 
 async function putBack(store: Store, parts: readonly BlocklistPartBody[]): Promise<void> {
   await store.write((tx) => {
-    const named = namedParts(tx);
     for (const part of parts) {
-      if (named.has(part.hash) && tx.get("blocklist-part", [part.hash]) === undefined) tx.put("blocklist-part", part);
+      if (tx.get("blocklist-part", [part.hash]) === undefined) tx.put("blocklist-part", part);
     }
   });
 }

@@ -51,27 +51,43 @@ export async function putBlocklist(
   body: Uint8Array,
   signal: AbortSignal,
 ): Promise<BlocklistOutcome> {
-  const permitted = () => permitUnconfined(caller, "write the blocklist");
-  permitted();
+  permitUnconfined(caller, "write the blocklist");
   requireCurrent(caller, context.store.get("blocklist", BLOCKLIST_KEY));
-  await using reading = await tools.read(body, signal);
+  const outcome = await replaceList(context, caller, tools, body, signal);
+  // What the list was read in is given up by now, so that its memory is there for what is built.
+  await tools.inForce();
+  return outcome;
+}
+
+async function replaceList(
+  context: CommandContext,
+  caller: Caller,
+  { read }: BlocklistTools,
+  body: Uint8Array,
+  signal: AbortSignal,
+): Promise<BlocklistOutcome> {
+  await using reading = await read(body, signal);
   const { list } = reading;
   if (caller.dryRun) return runCommand(context, caller, (tx) => writeIndex(tx, list));
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    await writeParts(context.store, reading);
+    const found = await writeParts(context.store, reading);
     const outcome = await runCommandInSlices(context, caller, function* (tx) {
-      permitted();
-      for (const [index, key] of partsOf(list).entries()) {
-        if (tx.get("blocklist-part", [key]) === undefined) return undefined;
-        if (index % PARTS_AT_ONCE === 0) yield;
-      }
-      return writeIndex(tx, list);
+      permitUnconfined(caller, "write the blocklist");
+      return (yield* areThere(tx, found)) ? writeIndex(tx, list) : undefined;
     });
-    if (outcome === undefined) continue;
-    await tools.inForce();
-    return outcome;
+    if (outcome !== undefined) return outcome;
   }
   throw new Refusal("not_ready", "the list could not be written; try again", [], { retry_after: 1 });
+}
+
+/** Parts that the index in force does not name may have been removed meanwhile; others are put back: see blocklist-keeper.ts. */
+function* areThere(tx: CommandTransaction, found: readonly string[]): Generator<void, boolean> {
+  const named = new Set(partsOf(tx.get("blocklist", BLOCKLIST_KEY)?.body ?? EMPTY_BLOCKLIST));
+  for (const [index, key] of found.filter((each) => !named.has(each)).entries()) {
+    if (tx.get("blocklist-part", [key]) === undefined) return false;
+    if (index % PARTS_AT_ONCE === 0) yield;
+  }
+  return true;
 }
 
 /** If-Match on a list that nobody has put yet fits nothing (RFC 9110 section 13.1.1). */
@@ -82,21 +98,24 @@ function requireCurrent(caller: Caller, before: Stored<"blocklist"> | undefined)
   }
 }
 
-/** Writes what the store does not have of a list. */
-async function writeParts(store: Store, { list, parts }: BlocklistReading): Promise<void> {
+/** Writes what the store does not have of a list. Resolves with the keys of what it has. */
+async function writeParts(store: Store, { list, parts }: BlocklistReading): Promise<readonly string[]> {
+  const found: string[] = [];
   const keys = partsOf(list);
   for (let from = 0; from < keys.length; from += PARTS_AT_ONCE) {
     const some = keys.slice(from, from + PARTS_AT_ONCE);
-    const missing = some.filter((key) => readPart(store, key) === undefined);
-    if (missing.length === 0) {
+    const missing = new Set(some.filter((key) => readPart(store, key) === undefined));
+    found.push(...some.filter((key) => !missing.has(key)));
+    if (missing.size === 0) {
       await setImmediate();
       continue;
     }
-    const bodies = await parts(missing);
+    const bodies = await parts([...missing]);
     await store.write((tx) => {
       for (const body of bodies) tx.put("blocklist-part", body);
     });
   }
+  return found;
 }
 
 function writeIndex(tx: CommandTransaction, list: BlocklistBody): BlocklistOutcome {
