@@ -99,7 +99,7 @@ test("a duration that is none, and a rehearsal, open nothing", async () => {
   }
   assert.equal((await api.ask("POST", "/debug/enable?dry_run=true", {})).status, 200);
   assert.equal((await api.ask("GET", "/debug/status")).body.enabled, false);
-  const { body } = await api.ask("POST", "/debug/enable", {});
+  const { body } = await api.ask("POST", "/debug/enable");
   const endsInMs = Date.parse(body.expires_at) - Date.now();
   assert.ok(endsInMs > 800_000 && endsInMs <= 900_000);
 });

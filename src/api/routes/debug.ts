@@ -31,13 +31,15 @@ const DebugTailView = Type.Object({
   lines: Type.Array(Type.String(), { description: "Oldest first, each as the query log has it: a JSON text." }),
 });
 
-const EnableBody = Type.Object(
-  {
-    duration_seconds: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: DEBUG_WINDOW_SECONDS_MAX, default: DEBUG_WINDOW_SECONDS_DEFAULT }),
-    ),
-  },
-  { additionalProperties: false },
+const EnableBody = Type.Optional(
+  Type.Object(
+    {
+      duration_seconds: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: DEBUG_WINDOW_SECONDS_MAX, default: DEBUG_WINDOW_SECONDS_DEFAULT }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
 );
 
 /** The routes of /debug. */
@@ -51,7 +53,7 @@ export function debugRoutes(context: CommandContext, view: DebugView): readonly 
       access: "admin",
       body: EnableBody,
       response: DebugStatusView,
-      handle: async ({ body, caller }) => ({ body: await enableDebug(context, view, caller, body) }),
+      handle: async ({ body, caller }) => ({ body: await enableDebug(context, view, caller, body ?? {}) }),
     }),
     route({
       method: "POST",
