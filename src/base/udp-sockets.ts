@@ -27,6 +27,11 @@ export type UdpSocketsOptions = {
   readonly events: UdpEvents;
   readonly randomPort: () => number;
   readonly capacity: number;
+  /**
+   * Shared memory of `capacity` + 1 words where open descriptors stand, that the thread which comes after one that was
+   * ended can close them: they end with the process only. Left out: there is no such thread.
+   */
+  readonly descriptors?: Int32Array;
 };
 
 export type OpenUdpSockets = (options: UdpSocketsOptions) => UdpSockets;

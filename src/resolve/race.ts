@@ -128,7 +128,8 @@ function nextOf(race: Race): Entrant | undefined {
   for (const entrant of race.entrants) {
     const { state } = entrant.runner;
     if (entrant.isOut || entrant.tries >= TRIES_OF_SERVER) continue;
-    if (state.isFailing && state.asked >= FAILING_ASKED_MAX) {
+    // Who was let through asks again in its time, or nobody would find out that the server is back.
+    if (state.isFailing && entrant.tries === 0 && state.asked >= FAILING_ASKED_MAX) {
       race.fault = worse(race.fault, state.lastFault);
       continue;
     }

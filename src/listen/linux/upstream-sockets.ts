@@ -72,27 +72,29 @@ function openMemory(libc: Libc): Memory {
 export function openLinuxUdpSockets(libc: Libc, options: UdpSocketsOptions): UdpSockets {
   const { events, capacity } = options;
   const memory = openMemory(libc);
-  const descriptors = new Int32Array(capacity).fill(-1);
+  const descriptors = takeOver(libc, options.descriptors ?? new Int32Array(capacity + 1), capacity);
   const ports = new Int32Array(capacity);
   const free = Array.from({ length: capacity }, (_, index) => capacity - 1 - index);
   /** By port; those of IPv6 are negative. */
   const byPort = new Map<number, number>();
   const epoll = libc.epollCreate(EPOLL_CLOEXEC);
   if (epoll < 0) throw systemError(libc.errno(), "epoll_create1");
+  descriptors[capacity] = epoll;
 
   const close = (index: number): void => {
     const descriptor = descriptors[index]!;
-    if (descriptor < 0) return;
+    if (descriptor === 0) return;
+    // First it stands here no more: whoever comes after must not close what has become somebody else's.
+    descriptors[index] = 0;
     // The epoll instance forgets a socket whose last descriptor is closed.
     libc.close(descriptor);
-    descriptors[index] = -1;
     byPort.delete(ports[index]!);
     free.push(index);
   };
   const receive = (index: number): void => {
     const descriptor = descriptors[index]!;
     // Closed by what an earlier event of the same look made happen.
-    if (descriptor < 0) return;
+    if (descriptor === 0) return;
     const length = libc.recv(descriptor, memory.datagram.at, DATAGRAM_BYTES_MAX, 0);
     if (length >= 0) {
       events.onDatagram(index, memory.datagram.bytes.subarray(0, length));
@@ -130,9 +132,20 @@ export function openLinuxUdpSockets(libc: Libc, options: UdpSocketsOptions): Udp
     end: () => {
       watch.close();
       for (let index = 0; index < capacity; index++) close(index);
+      descriptors[capacity] = 0;
       libc.close(epoll);
     },
   };
+}
+
+/** Closes what an earlier thread left open. A word of 0 is none: that is the process's standard input. */
+function takeOver(libc: Libc, descriptors: Int32Array, capacity: number): Int32Array {
+  if (descriptors.length !== capacity + 1) throw new Error(`${descriptors.length} words for ${capacity} sockets`);
+  for (const [index, descriptor] of descriptors.entries()) {
+    descriptors[index] = 0;
+    if (descriptor > 0) libc.close(descriptor);
+  }
+  return descriptors;
 }
 
 type Local = { readonly descriptor: number; readonly port: number };
