@@ -13,7 +13,7 @@ import { noteClient, takeSubnet } from "./client.ts";
 import { answerCookie, type CookieMaker, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { CACHE_USE } from "./hit.ts";
-import { type AnswerLog, type Client, createAnswerLog, enterLog, logAnswer } from "./log-event.ts";
+import { type AnswerLog, beginLog, type Client, createAnswerLog, enterLog, logAnswer } from "./log-event.ts";
 import { answerQuestion } from "./pipeline.ts";
 import { type Query, READ, readQuery } from "./query.ts";
 import { createReadAhead, readNext, startReadAhead, takeRead, touchAll } from "./read-ahead.ts";
@@ -220,7 +220,7 @@ function answerRead(
 ): number {
   const { state, counters, edns, log } = tools;
   const { query } = state;
-  if (log.isOn) log.beganMs = performance.now();
+  if (log.isOn) beginLog(log);
   state.headerFlags = 0;
   state.keptBytes = 0;
   state.refresh = 0;
@@ -247,15 +247,16 @@ function answerRead(
   putHeader(query, state.headerFlags);
   if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
   if (state.isBlocked) counters[COUNTER.BLOCKED]! += 1;
-  if (state.cacheUse !== CACHE_USE.NONE && !tools.isResolver && state.lackError < 0) countHit(state, counters);
+  if (state.cacheUse !== CACHE_USE.NONE && state.lackError < 0) countCached(tools, counters);
   counters[queryPlace(query.transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
   if (log.isOn) logAnswer(log, state, address, addressOffset, addressLength);
   return query.at - query.start;
 }
 
-function countHit({ cacheUse }: AnswerState, counters: Float64Array): void {
-  counters[COUNTER.CACHE_HITS]! += 1;
-  if (cacheUse === CACHE_USE.STALE) counters[COUNTER.CACHE_STALE]! += 1;
+/** To the resolver a query comes because it was no hit; that its answer is a stale one shows there alone. */
+function countCached({ isResolver, state }: Tools, counters: Float64Array): void {
+  if (!isResolver) counters[COUNTER.CACHE_HITS]! += 1;
+  if (state.cacheUse === CACHE_USE.STALE) counters[COUNTER.CACHE_STALE]! += 1;
 }
 
 function makeCookie(

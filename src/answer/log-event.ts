@@ -76,6 +76,11 @@ export function enterLog(log: AnswerLog, control: Int32Array): void {
   if (log.isOn) log.wantsMessages = control[CONTROL.LOG_MESSAGES]! !== 0;
 }
 
+/** A query is about to be answered. The clock is read for those alone that are told of. */
+export function beginLog(log: AnswerLog): void {
+  if (log.isCaptured || log.count + 1 >= log.every) log.beganMs = performance.now();
+}
+
 /** Tells of the answer to `state.query`, which is complete. */
 export function logAnswer(
   log: AnswerLog,
