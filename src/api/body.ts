@@ -135,7 +135,8 @@ function collector(declared: number): { readonly add: (chunk: Buffer) => void; r
   if (!(declared > limits.BODY_BYTES_DEFAULT)) {
     return { add: (chunk) => void chunks.push(chunk), all: () => Buffer.concat(chunks) };
   }
-  const place = Buffer.allocUnsafeSlow(declared);
+  // Of pages of its own, which go back to the system; what the allocator has of this size it mostly keeps.
+  const place = Buffer.from(new ArrayBuffer(declared, { maxByteLength: declared }), 0, declared);
   let length = 0;
   return {
     add: (chunk) => {

@@ -45,6 +45,11 @@ export function parseBlocklist(body: Uint8Array): ParsedBlocklist {
   return cutList(names, order);
 }
 
+/** Memory that goes back to the system when it is given up; what the allocator has of this size it mostly keeps. */
+function ownPages(bytes: number): ArrayBuffer {
+  return new ArrayBuffer(bytes, { maxByteLength: Math.max(1, bytes) });
+}
+
 type Reader = { readonly bytes: Uint8Array; at: number };
 
 const QUOTE = 0x22;
@@ -86,7 +91,12 @@ function readDomains(reader: Reader): Names {
   reader.at++;
   const { bytes } = reader;
   const most = Math.min(BLOCKLIST_DOMAINS_MAX, (bytes.length >>> 2) + 1);
-  const names: Names = { bytes, places: new Uint32Array(most), keys: new Float64Array(most), count: 0 };
+  const names: Names = {
+    bytes,
+    places: new Uint32Array(ownPages(most * 4), 0, most),
+    keys: new Float64Array(ownPages(most * 8), 0, most),
+    count: 0,
+  };
   const faults: FieldFault[] = [];
   let to = 0;
   if (peek(reader) === CLOSE_LIST) {
@@ -227,7 +237,7 @@ function refusal(pointer: string, detail: string): Refusal {
 
 /** The places of all names, each once, in the order of their hashes and, where those are equal, of their bytes. */
 function withoutRepeats({ bytes, places, keys, count }: Names): Uint32Array {
-  const order = new Uint32Array(count);
+  const order = new Uint32Array(ownPages(count * 4), 0, count);
   let kept = 0;
   for (let from = 0; from < count; ) {
     const first = keys[from]!;
@@ -269,7 +279,7 @@ type Cutting = { readonly bytes: Uint8Array; readonly order: Uint32Array; readon
 
 function cutList(names: Names, order: Uint32Array): ParsedBlocklist {
   const { bytes } = names;
-  const sizes = new Float64Array(order.length + 1);
+  const sizes = new Float64Array(ownPages((order.length + 1) * 8), 0, order.length + 1);
   const shardStarts = new Uint32Array(BLOCKLIST_SHARDS + 1).fill(order.length);
   let shard = 0;
   for (const [index, place] of order.entries()) {

@@ -12,6 +12,7 @@ import { signpost, signpostExists } from "../support/signpost.ts";
 import { measureAllocation } from "./allocation.ts";
 import { measureApiNode } from "./api-node.ts";
 import { measureApiPeers } from "./api-peers.ts";
+import { measureBlocklist } from "./blocklist.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
 import { measureLoad } from "./load.ts";
@@ -22,7 +23,7 @@ import { rcodeFaults, renderTable, type Series } from "./table.ts";
 import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
-workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes,
+workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes, blocklist,
   ${SELECTED_WORKLOADS},
   ${FORWARD_WORKLOADS.join(", ")} (default: all)
 servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
@@ -154,6 +155,7 @@ try {
     console.log(`\n${(await measureApiNode(options)).join("\n")}`);
   }
   if (options.only?.includes("probes") ?? true) console.log(`\n${await measureProbes(directory)}`);
+  if (options.only?.includes("blocklist") ?? true) console.log(`\n${await measureBlocklist()}`);
   if (options.only?.includes("load") ?? true) console.log(`\n${await measureLoad(directory, options.rounds)}`);
 } finally {
   await rm(directory, { recursive: true, force: true });
