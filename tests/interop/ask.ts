@@ -18,7 +18,10 @@ async function askOne(client: DnsClient, message: Uint8Array): Promise<Buffer | 
 }
 
 /** Asks one server everything and gives the aspects of its responses in the order of the questions. */
-export async function askAll(server: RunningServer, inquiries: readonly Inquiry[]): Promise<Aspects[]> {
+export async function askAll(
+  server: Pick<RunningServer, "name" | "port">,
+  inquiries: readonly Inquiry[],
+): Promise<Aspects[]> {
   const udp = await openUdpClient(server);
   const tcpClients: DnsClient[] = [];
   const results = new Array<Aspects>(inquiries.length);

@@ -67,7 +67,7 @@ function parentOf(name: string): string | undefined {
 }
 
 /** All owners of all zones, and every name between them and their zone's apex: the empty non-terminals. */
-function existingNames(): string[] {
+export function existingNames(): string[] {
   const names = new Set<string>();
   for (const zone of ZONES) {
     for (const owner of ownersOf(zone)) {
@@ -86,7 +86,7 @@ function fits(name: string): boolean {
 }
 
 /** Names that are not there: below and beside each that is, below and at wildcards, in no zone at all. */
-function missingNames(existing: readonly string[]): string[] {
+export function missingNames(existing: readonly string[]): string[] {
   const derived = existing.flatMap((name) => [`nope.${name}`, `no.such.${name}`, `*.${name}`, `under.*.${name}`]);
   const beside = existing.flatMap((name) => {
     const parent = parentOf(name);
