@@ -55,6 +55,28 @@ test("queries of a batch get the answers that they get alone", () => {
   );
 });
 
+test("names that are not ours too, among our own, with the cache and without", () => {
+  const lab = openLab([zone("example.test.", "www A 192.0.2.1\nout CNAME n1.far.\n")], {
+    answerer: { forwards: true },
+  });
+  lab.route(".", 99);
+  lab.route("corp.", 50);
+  lab.block("ads.");
+  for (let index = 0; index < 5; index++) {
+    lab.cached(`n${index}.far. A`, { route: 99, answers: `n${index}.far. 300 A 10.0.0.${index}` });
+    lab.cached(`n${index}.corp. A`, { route: 50, answers: `n${index}.corp. 300 A 10.0.1.${index}` });
+  }
+  const names = ["www.example.test.", "out.example.test.", "nope.example.test.", "x.ads.", "n9.far.", "n9.corp."];
+  for (let index = 0; index < 5; index++) names.push(`n${index}.far.`, `n${index}.corp.`);
+  const packets = names.map((name) => queryBytes(`${name} A`));
+  const together = answerBatch(lab, packets);
+  assert.deepEqual(
+    together,
+    packets.map((packet) => answerAlone(lab, packet)),
+  );
+  assert.equal(new Set(together).size, names.length);
+});
+
 const RECORDS = Array.from({ length: 100 }, (_, index) => `n${index} A 192.0.2.${index}\n`).join("");
 const PACKETS = Array.from({ length: READ_AHEAD_MAX + 20 }, (_, index) => queryBytes(`n${index}.example.test. A`));
 
