@@ -1,5 +1,8 @@
 /** Debug capture of a running node, over its API. */
 import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { RRTYPE } from "../../src/dns/codes.ts";
 import { openUdpClient } from "../support/dns-client.ts";
@@ -7,7 +10,7 @@ import { encodeQuery } from "../support/dns-message.ts";
 import { waitFor } from "../support/wait.ts";
 import { type ApiClient, signIn } from "./api-client.ts";
 import { dig } from "./dig.ts";
-import { type ScenarioNode, startNode } from "./running-node.ts";
+import { FAULTY_MAIN, type ScenarioNode, startNode } from "./running-node.ts";
 
 async function askMany(node: ScenarioNode, count: number): Promise<void> {
   const client = await openUdpClient(node.dns[0]!);
@@ -102,4 +105,37 @@ test("a duration that is none, and a rehearsal, open nothing", async () => {
   const { body } = await api.ask("POST", "/debug/enable");
   const endsInMs = Date.parse(body.expires_at) - Date.now();
   assert.ok(endsInMs > 800_000 && endsInMs <= 900_000);
+});
+
+test("a control thread that is replaced loses what was captured, and the log of queries goes on", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "signpost-debug-"));
+  const [fault, path] = [join(directory, "fault"), join(directory, "queries")];
+  try {
+    await using node = await startNode({ main: FAULTY_MAIN, env: { FAULT_FILE: fault, SVC_QUERY_LOG_FILE: path } });
+    await using api = await signIn(node.api);
+    assert.equal((await api.ask("PUT", "/config/query-log", { enabled: true })).status, 200);
+    assert.equal((await api.ask("POST", "/debug/enable")).status, 200);
+    await askMany(node, 3);
+    await waitFor("three lines", 20_000, async () => (await namesOf(api)).length === 3);
+    await writeFile(fault, "at once");
+    process.kill(node.child.pid, "SIGHUP");
+    await waitFor("the death is reported", 20_000, async () => {
+      await askMany(node, 1);
+      return node.messages().some((message) => message.startsWith("thread control failed"));
+    });
+    await waitFor("the replacement serves", 20_000, async () => {
+      await askMany(node, 1);
+      return (await node.get("/readyz").catch(() => undefined))?.status === 200;
+    });
+    await dig(node.dns[0]!, "last.example.test", "A");
+    await waitFor("a line of it", 20_000, async () => (await readFile(path, "utf8")).includes("last.example.test."));
+    await using again = await signIn(node.api);
+    assert.equal((await again.ask("GET", "/debug/status")).body.enabled, false);
+    // What came while nobody was there to take it is told now; what was taken is gone.
+    const names = await namesOf(again);
+    assert.ok(!names.includes("n2.example.test.") && !names.includes("last.example.test."), names.join());
+    assert.equal((await node.child.stop()).code, 0);
+  } finally {
+    await rm(directory, { recursive: true });
+  }
 });
