@@ -7,6 +7,7 @@ import type { OpenUdpSockets, UdpSockets } from "../base/udp-sockets.ts";
 import { RCODE } from "../dns/codes.ts";
 import { decodeMessage, type Message } from "../dns/message.ts";
 import { LOWER, namesEqual } from "../dns/name.ts";
+import { type Bag, createBag, type Member } from "./bag.ts";
 import { randomizeCase } from "./case.ts";
 import type { Chance } from "./chance.ts";
 import type { ExchangeFault, ExchangeOutcome, Exchanger, Question, Rejection, Server } from "./exchange.ts";
@@ -37,7 +38,7 @@ type Sent = {
   readonly sentMs: number;
 };
 
-type Exchange = {
+type Exchange = Member & {
   readonly server: Server;
   readonly question: Question;
   readonly facts: ServerFacts;
@@ -68,7 +69,7 @@ type State = {
   readonly timers: Timers;
   readonly factsOf: (server: Server) => ServerFacts;
   readonly isLocal: LocalAddresses;
-  readonly exchanges: Set<Exchange>;
+  readonly exchanges: Bag<Exchange>;
   readonly bySocket: (Exchange | undefined)[];
   /** Those that wait for a socket, in their order. */
   readonly queue: Set<Exchange>;
@@ -89,7 +90,7 @@ export function createExchanger(options: ExchangerOptions): Exchanger {
     timers,
     factsOf: createServerFacts(timers.nowMs),
     isLocal: options.localAddresses ?? createLocalAddresses(timers.nowMs),
-    exchanges: new Set(),
+    exchanges: createBag(),
     bySocket: new Array(options.socketsMax).fill(undefined),
     queue: new Set(),
     room: new Uint8Array(QUERY_BYTES_MAX),
@@ -136,11 +137,11 @@ export function createExchanger(options: ExchangerOptions): Exchanger {
     setListens: (listens) => {
       state.listens = listens;
     },
-    inFlight: () => state.exchanges.size,
+    inFlight: state.exchanges.size,
     close: () => {
       if (state.isClosed) return;
       state.isClosed = true;
-      for (const exchange of [...state.exchanges]) fail(state, exchange, "closed");
+      for (const exchange of state.exchanges.all()) fail(state, exchange, "closed");
       options.tcp.close();
       options.tls.close();
       state.sockets?.end();
@@ -176,9 +177,10 @@ function begin(
     badCookies: 0,
     rejected: 0,
     isStarting: true,
+    place: -1,
     isDone: false,
   };
-  const hasRoom = !state.isClosed && state.exchanges.size < EXCHANGES_MAX;
+  const hasRoom = !state.isClosed && state.exchanges.size() < EXCHANGES_MAX;
   state.exchanges.add(exchange);
   if (!hasRoom) fail(state, exchange, "closed");
   else if (isListening(state, server)) fail(state, exchange, "loop");
@@ -216,8 +218,9 @@ function closeSocket(state: State, exchange: Exchange): void {
 function finish(state: State, exchange: Exchange): void {
   exchange.isDone = true;
   exchange.stopTimer();
-  state.exchanges.delete(exchange);
-  state.queue.delete(exchange);
+  state.exchanges.remove(exchange);
+  // Nearly always nobody waits.
+  if (state.queue.size > 0) state.queue.delete(exchange);
   closeSocket(state, exchange);
   const { stopStream } = exchange;
   exchange.stopStream = undefined;

@@ -4,6 +4,7 @@
  */
 import { ipFromText } from "../base/ip.ts";
 import { type Upstream, upstreamText } from "../dns/upstream.ts";
+import { type Member as BagMember, createBag } from "./bag.ts";
 import type { ExchangeOutcome, Exchanger, Server } from "./exchange.ts";
 import { createHostNames, type HostNames, type ResolveHost } from "./host-names.ts";
 import { QUESTION_MS, SERVERS_REMEMBERED } from "./limits.ts";
@@ -48,6 +49,11 @@ type Shared = {
   readonly hosts: HostNames;
 };
 
+/** A question that is open. */
+type Ask = BagMember & { stopNow: () => void };
+
+const nothing = (): void => {};
+
 type Member = {
   readonly upstream: Upstream;
   readonly tally: Tally;
@@ -64,34 +70,36 @@ function openPool(shared: Shared, upstreams: readonly Upstream[]): Pool {
   const { options, hosts } = shared;
   const members = upstreams.map((upstream) => openMember(shared, upstream));
   const raceOptions = { exchanger: options.exchanger, timers: options.timers, countLatency };
-  const stops = new Set<() => void>();
+  const open = createBag<Ask>();
   return {
     ask: (question, onDone, isLame) => {
       const startedMs = options.timers.nowMs();
-      let stopNow = (): void => {};
-      const stop = (): void => {
-        stops.delete(stop);
-        stopNow();
-      };
+      const ask: Ask = { place: -1, stopNow: nothing };
+      open.add(ask);
       const finish = (outcome: ExchangeOutcome): void => {
-        stops.delete(stop);
+        open.remove(ask);
         onDone(outcome);
       };
       const race = (): void => {
         const leftMs = Math.max(1, QUESTION_MS - (options.timers.nowMs() - startedMs));
         const runners = members.flatMap((member) => runnersOf(shared, member));
-        stopNow = startRace(raceOptions, runners, question, leftMs, finish, isLame);
+        ask.stopNow = startRace(raceOptions, runners, question, leftMs, finish, isLame);
       };
-      stops.add(stop);
       const unknown = members.filter((member) => !member.upstream.isAddress && runnersOf(shared, member).length === 0);
       // Nobody waits for the address of one server while there is another.
       if (unknown.length < members.length || unknown.length === 0) race();
-      else stopNow = afterFirst(hosts, unknown, race);
-      return stop;
+      else ask.stopNow = afterFirst(hosts, unknown, race);
+      return () => {
+        open.remove(ask);
+        ask.stopNow();
+      };
     },
     figures: () => members.map((member) => figuresOf(shared, member)),
     close: () => {
-      for (const stop of [...stops]) stop();
+      for (const ask of open.all()) {
+        open.remove(ask);
+        ask.stopNow();
+      }
     },
   };
 }

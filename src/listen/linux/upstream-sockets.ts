@@ -22,6 +22,8 @@ const EACCES = 13;
 /** One look at the epoll instance gives so many sockets; then timers and others have their turn. */
 const EVENTS_MAX = 256;
 const DATAGRAM_BYTES_MAX = 65_535;
+const PORTS = 65_536;
+const CAPACITY_MAX = PORTS - 1;
 
 /** Bytes that the system reads or writes, and where they lie. */
 type Room = { readonly bytes: Uint8Array<ArrayBuffer>; readonly at: number };
@@ -71,12 +73,14 @@ function openMemory(libc: Libc): Memory {
 /** Throws an Error with the errno's name as `code` where there can be no epoll instance. */
 export function openLinuxUdpSockets(libc: Libc, options: UdpSocketsOptions): UdpSockets {
   const { events, capacity } = options;
+  if (capacity > CAPACITY_MAX) throw new Error(`${capacity} sockets: at most ${CAPACITY_MAX}`);
   const memory = openMemory(libc);
   const descriptors = takeOver(libc, options.descriptors ?? new Int32Array(capacity + 1), capacity);
+  /** The place of each socket's port: those of IPv6 come behind those of IPv4. */
   const ports = new Int32Array(capacity);
   const free = Array.from({ length: capacity }, (_, index) => capacity - 1 - index);
-  /** By port; those of IPv6 are negative. */
-  const byPort = new Map<number, number>();
+  /** Socket plus one by place; a Map that changes this fast would keep the collector busy. */
+  const byPort = new Uint16Array(2 * PORTS);
   const epoll = libc.epollCreate(EPOLL_CLOEXEC);
   if (epoll < 0) throw systemError(libc.errno(), "epoll_create1");
   descriptors[capacity] = epoll;
@@ -88,7 +92,7 @@ export function openLinuxUdpSockets(libc: Libc, options: UdpSocketsOptions): Udp
     descriptors[index] = 0;
     // The epoll instance forgets a socket whose last descriptor is closed.
     libc.close(descriptor);
-    byPort.delete(ports[index]!);
+    byPort[ports[index]!] = 0;
     free.push(index);
   };
   const receive = (index: number): void => {
@@ -123,12 +127,12 @@ export function openLinuxUdpSockets(libc: Libc, options: UdpSocketsOptions): Udp
         return -1;
       }
       descriptors[index] = local.descriptor;
-      ports[index] = isV4 ? local.port : -local.port;
-      byPort.set(ports[index], index);
+      ports[index] = isV4 ? local.port : PORTS + local.port;
+      byPort[ports[index]] = index + 1;
       return index;
     },
     close,
-    socketAt: (port, addressBytes) => byPort.get(addressBytes === 4 ? port : -port) ?? -1,
+    socketAt: (port, addressBytes) => byPort[addressBytes === 4 ? port : PORTS + port]! - 1,
     end: () => {
       watch.close();
       for (let index = 0; index < capacity; index++) close(index);
