@@ -32,11 +32,14 @@ export function packPart(partKey: string, names: Uint8Array): BlocklistPartBody 
   return { hash: partKey, names: packed.toString("base64") };
 }
 
+/** In one piece, which is not joined from several. */
+const INFLATING = { maxOutputLength: BLOCKLIST_PART_BYTES_MAX, chunkSize: BLOCKLIST_PART_BYTES_MAX + 64 };
+
 /** The names of a part; undefined where they are not what its key says: another node may have sent anything. */
 export function unpackPart(part: BlocklistPartBody): Uint8Array | undefined {
   let names: Uint8Array;
   try {
-    names = inflateRawSync(Buffer.from(part.names, "base64"), { maxOutputLength: BLOCKLIST_PART_BYTES_MAX });
+    names = inflateRawSync(Buffer.from(part.names, "base64"), INFLATING);
   } catch {
     return undefined;
   }

@@ -190,7 +190,9 @@ function readShard({ options, missing }: State, shard: string): Uint8Array | und
     else parts.push(names);
   }
   if (missing.size > 0) options.log("info", "the blocklist waits for parts that have not come yet");
-  return missing.size > 0 ? undefined : Buffer.concat(parts);
+  if (missing.size > 0) return undefined;
+  const [only] = parts;
+  return only !== undefined && parts.length === 1 ? only : Buffer.concat(parts);
 }
 
 /** 64 bits of what the shard consists of; zeros where it is empty. */
