@@ -73,3 +73,20 @@ test("a body that comes too slowly ends, one at the least rate does not", async 
   const bytes = await taken;
   assert.ok(Buffer.isBuffer(bytes) && bytes.length === 20_000);
 });
+
+test("a large body of a declared length is what came, in memory that can change threads; one that is longer is refused", async () => {
+  const share = createBodyBudget().of("a");
+  const large = { ...row, bodyLimitBytes: 2 ** 23 };
+  const pieces = Array.from({ length: 100 }, (_, index) => Buffer.alloc(30_000, index));
+  const declared = pieces.length * 30_000;
+  const take = (bytes: number) => {
+    const headers = { ...HEADERS, "content-length": String(bytes) };
+    return readBody(large, headers, Readable.from(pieces), share, REQUEST_MS);
+  };
+  const taken = await take(declared);
+  assert.ok(Buffer.isBuffer(taken) && taken.equals(Buffer.concat(pieces)));
+  assert.ok(taken.buffer instanceof ArrayBuffer && taken.buffer.byteLength === declared);
+  const moved = structuredClone(new Uint8Array(taken.buffer), { transfer: [taken.buffer] });
+  assert.ok(Buffer.from(moved).equals(Buffer.concat(pieces)));
+  await assert.rejects(take(declared - 1), { code: "invalid_request" });
+});
