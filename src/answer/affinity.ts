@@ -3,7 +3,7 @@
  * highest is answered. All threads and nodes draw the same, and where a value goes only its own clients move (rendezvous
  * hashing: Thaler, Ravishankar 1998; with weights: Schindelhauer, Schomaker 2005).
  */
-import { CANDIDATE, mixHash, SELECTION } from "../image/layout.ts";
+import { affinityIn, methodColumnIn, mixHash } from "../image/layout.ts";
 import { type Chosen, chooseOnly } from "./chosen.ts";
 
 /** The network that counts as one client: /24 of IPv4, /56 of IPv6, which is what one site has. */
@@ -48,12 +48,12 @@ export function chooseByClient(
 }
 
 /** The position of the candidate that draws the highest number, the first of several. */
-function drawEvenly(words: Int32Array, { indexes, count, table }: Chosen, draw: number): number {
-  const hashes = table + SELECTION.WORDS + CANDIDATE.HASH;
+function drawEvenly(words: Int32Array, { indexes, count, table, meta, total }: Chosen, draw: number): number {
+  const hashes = table + affinityIn(meta, total) + 1;
   let best = 0;
   let highest = -1;
   for (let position = 0; position < count; position++) {
-    const number = mixHash(words[hashes + indexes[position]! * CANDIDATE.WORDS]!, draw) >>> 2;
+    const number = mixHash(words[hashes + indexes[position]!]!, draw) >>> 2;
     // All ones where it is higher: which of them is, no processor can guess.
     const isHigher = (highest - number) >> 31;
     highest += (number - highest) & isHigher;
@@ -63,16 +63,17 @@ function drawEvenly(words: Int32Array, { indexes, count, table }: Chosen, draw: 
 }
 
 /** As drawEvenly, in proportion to the weights: what draws the shortest time is first (an exponential of that rate). */
-function drawByWeight(words: Int32Array, { indexes, count, table }: Chosen, draw: number): number {
-  const first = table + SELECTION.WORDS;
+function drawByWeight(words: Int32Array, { indexes, count, table, meta, total }: Chosen, draw: number): number {
+  const hashes = table + affinityIn(meta, total) + 1;
+  const weights = table + methodColumnIn(meta, total);
   let best = 0;
   let lowest = Number.POSITIVE_INFINITY;
   for (let position = 0; position < count; position++) {
-    const at = first + indexes[position]! * CANDIDATE.WORDS;
+    const index = indexes[position]!;
     // Never 0, of which there is no logarithm; the same on every machine, since V8 brings its own.
-    const number = ((mixHash(words[at + CANDIDATE.HASH]!, draw) >>> 0) + 1) / (2 ** 32 + 1);
+    const number = ((mixHash(words[hashes + index]!, draw) >>> 0) + 1) / (2 ** 32 + 1);
     // Of weight 0: infinite, and so never lower.
-    const score = -Math.log(number) / words[at + CANDIDATE.WEIGHT]!;
+    const score = -Math.log(number) / words[weights + index]!;
     if (score < lowest) {
       lowest = score;
       best = position;

@@ -1,13 +1,5 @@
 /** The RRs of a selected RRset that one answer takes, and how they come into the message. */
-import {
-  CANDIDATE,
-  MAX_RRSET_BYTES,
-  RRSET,
-  SELECTED_FLAG,
-  SELECTION,
-  UNIT_BYTES,
-  UNIT_WORDS,
-} from "../image/layout.ts";
+import { evenBytes, MAX_RRSET_BYTES, placesIn, RRSET, SELECTED_FLAG, UNIT_BYTES, UNIT_WORDS } from "../image/layout.ts";
 import { copyBytes, type ImageView } from "../image/view.ts";
 import type { Query } from "./query.ts";
 import { PUT, type Put, putSuffix, suffixLength } from "./records.ts";
@@ -19,8 +11,9 @@ const RR_BYTES_MIN = 12;
 
 /** A thread fills it again for every selection. */
 export type Chosen = {
-  /** The first word of the RRset's table, and how many candidates it has. */
+  /** The first word of the RRset's table, what stands there (SELECTION.META), and how many candidates there are. */
   table: number;
+  meta: number;
   total: number;
   /** The candidates that are left, by their places in the table: the first `count`. */
   readonly indexes: Int32Array;
@@ -31,7 +24,7 @@ export type Chosen = {
 
 export function createChosen(): Chosen {
   const indexes = new Int32Array(Math.floor(MAX_RRSET_BYTES / RR_BYTES_MIN));
-  return { table: 0, total: 0, indexes, count: 0, first: 0 };
+  return { table: 0, meta: 0, total: 0, indexes, count: 0, first: 0 };
 }
 
 /** Whether health or a policy selects among the RRs. */
@@ -45,10 +38,11 @@ export function chosenIndex(chosen: Chosen, position: number): number {
   return chosen.indexes[at < chosen.count ? at : at - chosen.count]!;
 }
 
-/** The word PLACE of the candidate that the answer has at `position`. */
+/** The place of the RR that the answer has at `position`: bits 0 to 15 its offset among the RRs, bits 16 to 31 its bytes. */
 export function chosenPlace(view: ImageView, chosen: Chosen, position: number): number {
   const index = chosenIndex(chosen, position);
-  return view.words[chosen.table + SELECTION.WORDS + index * CANDIDATE.WORDS + CANDIDATE.PLACE]!;
+  const bytes = evenBytes(chosen.meta);
+  return bytes === 0 ? view.words[chosen.table + placesIn(chosen.total) + index]! : (bytes << 16) | (index * bytes);
 }
 
 /** Leaves only the candidate at `position` of those that are left. */
@@ -95,11 +89,13 @@ export function putChosenOf(view: ImageView, query: Query, rrset: number, chosen
   const { data, limit } = query;
   const { indexes, count } = chosen;
   const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE;
-  const places = chosen.table + SELECTION.WORDS + CANDIDATE.PLACE;
+  const places = chosen.table + placesIn(chosen.total);
+  const bytes = evenBytes(chosen.meta);
   let to = query.at;
   let position = chosen.first;
   for (let left = count; left > 0; left--) {
-    const place = words[places + indexes[position]! * CANDIDATE.WORDS]!;
+    const index = indexes[position]!;
+    const place = bytes === 0 ? words[places + index]! : (bytes << 16) | (index * bytes);
     const length = place >>> 16;
     if (to + length > limit) return false;
     copyBytes(data, to, view.data, from + (place & 0xffff), length);

@@ -5,8 +5,8 @@
  */
 import { RRTYPE } from "../dns/codes.ts";
 import { type CacheView, touchBucket, touchEntry } from "../image/cache-view.ts";
+import { HEALTH_WORD } from "../image/health.ts";
 import {
-  CANDIDATE,
   mixHash,
   NODE,
   POINTER,
@@ -21,7 +21,6 @@ import {
   ZONE_ENTRY,
 } from "../image/layout.ts";
 import { hashAsterisk } from "../image/name-key.ts";
-import { HEALTH_WORDS } from "../image/shared.ts";
 import { type ImageView, slotOf } from "../image/view.ts";
 import { pointedHash } from "./additional.ts";
 import { createLookup, findZone, type Lookup } from "./lookup.ts";
@@ -49,7 +48,7 @@ export type ReadAhead = {
   /** The mixed hashes that are sought there. */
   readonly hashes: Int32Array;
   readonly found: Int32Array;
-  /** Of the selected RRsets found: words of the first candidate, and of the last one that is touched. */
+  /** Of the selected RRsets found: words of the first health slot, and of the last one that is touched. */
   readonly tables: Int32Array;
   readonly lasts: Int32Array;
   slotCount: number;
@@ -195,17 +194,19 @@ function touchTables(ahead: ReadAhead, view: ImageView, health: Int32Array, from
     const at = found[index]!;
     if (at === 0 || at >= length || (words[at + RRSET.TYPE]! & SELECTED_FLAG) === 0) continue;
     const size = words[at + RRSET.SIZE]!;
-    const first = selectionAt(at / UNIT_WORDS, size) + SELECTION.WORDS;
-    const last = first + (Math.min(size & 0xffff, CANDIDATES_MAX) - 1) * CANDIDATE.WORDS;
-    if (last + CANDIDATE.WORDS > length) continue;
-    touched ^= words[first]! ^ words[last + CANDIDATE.HASH]!;
+    const first = selectionAt(at / UNIT_WORDS, size) + SELECTION.HEALTH;
+    const last = first + Math.min(size & 0xffff, CANDIDATES_MAX) - 1;
+    // Behind the health slots there may be as many words again.
+    const end = 2 * last - first;
+    if (end >= length) continue;
+    touched ^= words[first]! ^ words[end]!;
     tables[count] = first;
     lasts[count++] = last;
   }
   for (let index = 0; index < count; index++) {
     const last = lasts[index]!;
-    for (let at = tables[index]!; at <= last; at += CANDIDATE.WORDS) {
-      touched ^= health[words[at + CANDIDATE.HEALTH]! * HEALTH_WORDS]!;
+    for (let at = tables[index]!; at <= last; at++) {
+      touched ^= health[HEALTH_WORD.STATE + words[at]!]!;
     }
   }
   ahead.touched ^= touched;

@@ -3,8 +3,17 @@
  * where a client is to keep its value it draws its own. One pass, live for every query, without an allocation.
  */
 import { HEALTH, HEALTH_WORD } from "../image/health.ts";
-import { CANDIDATE, RRSET, SELECTION, SELECTION_FLAG, selectionAt, UNIT_WORDS } from "../image/layout.ts";
-import { HEALTH_WORDS } from "../image/shared.ts";
+import {
+  affinityIn,
+  METHOD_MASK,
+  methodColumnIn,
+  preferredIn,
+  RRSET,
+  SELECTION,
+  SELECTION_FLAG,
+  selectionAt,
+  UNIT_WORDS,
+} from "../image/layout.ts";
 import { AFFINITY_PREFIX, chooseByClient, networkHash, periodOf } from "./affinity.ts";
 import { drawBelow } from "./chance.ts";
 import { type Chosen, chooseOnly } from "./chosen.ts";
@@ -34,10 +43,11 @@ export function select(state: AnswerState, chosen: Chosen, rrset: number): void 
   const table = selectionAt(rrset, size);
   const meta = words[table + SELECTION.META]!;
   chosen.table = table;
+  chosen.meta = meta;
   chosen.total = size & 0xffff;
   const failOpen = takeHealthy(state, chosen);
   if (state.trace !== undefined) traceSelection(state, chosen, failOpen);
-  METHODS[meta & 0xff]!(state, chosen, (meta & SELECTION_FLAG.AFFINITY) !== 0 && state.clientLength > 0);
+  METHODS[meta & METHOD_MASK]!(state, chosen, (meta & SELECTION_FLAG.AFFINITY) !== 0 && state.clientLength > 0);
   if ((meta & SELECTION_FLAG.SINGLE) !== 0 && chosen.count > 1) chooseOnly(chosen, chosen.first);
   if (state.trace !== undefined) traceChosen(state, chosen);
 }
@@ -47,10 +57,10 @@ function takeHealthy({ view, health }: AnswerState, chosen: Chosen): boolean {
   const { words } = view;
   const { indexes, total } = chosen;
   let count = 0;
-  let at = chosen.table + SELECTION.WORDS + CANDIDATE.HEALTH;
-  for (let index = 0; index < total; index++, at += CANDIDATE.WORDS) {
-    const slot = words[at]!;
-    const state = health[slot * HEALTH_WORDS + HEALTH_WORD.STATE]!;
+  const slots = chosen.table + SELECTION.HEALTH;
+  for (let index = 0; index < total; index++) {
+    const slot = words[slots + index]!;
+    const state = health[HEALTH_WORD.STATE + slot]!;
     indexes[count] = index;
     // The words of slot 0, which stands for no probe, hold something else.
     count += 1 - (oneIfZero(state ^ HEALTH.UNHEALTHY) & (1 - oneIfZero(slot)));
@@ -95,9 +105,8 @@ function narrowToRegion(state: AnswerState, chosen: Chosen): void {
   const { words } = state.view;
   const own = clientRegion(state);
   if (own !== 0 && keepRegion(state, chosen, own, true)) return;
-  const preferred = words[chosen.table + SELECTION.META]! >>> 16;
-  const first = chosen.table + SELECTION.WORDS + chosen.total * CANDIDATE.WORDS;
-  for (let at = first; at < first + preferred; at++) {
+  const first = chosen.table + preferredIn(chosen.meta, chosen.total);
+  for (let at = first; at < first + (chosen.meta >>> 16); at++) {
     if (words[at] !== own && keepRegion(state, chosen, words[at]!, false)) return;
   }
   if (state.trace !== undefined) traceStep(state, chosen, "any-region", 0);
@@ -107,13 +116,13 @@ function narrowToRegion(state: AnswerState, chosen: Chosen): void {
 function keepRegion(state: AnswerState, chosen: Chosen, region: number, isOwn: boolean): boolean {
   const { words } = state.view;
   const { indexes, count } = chosen;
-  const first = chosen.table + SELECTION.WORDS + CANDIDATE.REGION;
+  const regions = chosen.table + methodColumnIn(chosen.meta, chosen.total);
   const head = indexes[0]!;
   let kept = 0;
   for (let position = 0; position < count; position++) {
     const index = indexes[position]!;
     indexes[kept] = index;
-    kept += oneIfZero(words[first + index * CANDIDATE.WORDS]! ^ region);
+    kept += oneIfZero(words[regions + index]! ^ region);
   }
   // Each was written to the first place then.
   if (kept === 0) indexes[0] = head;
@@ -128,9 +137,9 @@ function keepRegion(state: AnswerState, chosen: Chosen, region: number, isOwn: b
 function takeByWeight(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
   const { words } = state.view;
   const { indexes, count } = chosen;
-  const first = chosen.table + SELECTION.WORDS + CANDIDATE.WEIGHT;
+  const weights = chosen.table + methodColumnIn(chosen.meta, chosen.total);
   let sum = 0;
-  for (let position = 0; position < count; position++) sum += words[first + indexes[position]! * CANDIDATE.WORDS]!;
+  for (let position = 0; position < count; position++) sum += words[weights + indexes[position]!]!;
   if (isAffine) {
     drawByClient(state, chosen, sum > 0);
     return;
@@ -143,7 +152,7 @@ function takeByWeight(state: AnswerState, chosen: Chosen, isAffine: boolean): vo
   let left = drawBelow(state.chance, sum);
   let position = 0;
   for (; position < count - 1; position++) {
-    left -= words[first + indexes[position]! * CANDIDATE.WORDS]!;
+    left -= words[weights + indexes[position]!]!;
     if (left < 0) break;
   }
   chooseOnly(chosen, position);
@@ -213,8 +222,8 @@ function rotateByChance(state: AnswerState, chosen: Chosen, isAffine: boolean): 
 
 /** Smoothed, in microseconds; 0: not measured. */
 function latencyOf({ view, health }: AnswerState, chosen: Chosen, index: number): number {
-  const slot = view.words[chosen.table + SELECTION.WORDS + index * CANDIDATE.WORDS + CANDIDATE.HEALTH]!;
-  return slot === 0 ? 0 : health[slot * HEALTH_WORDS + HEALTH_WORD.LATENCY_US]!;
+  const slot = view.words[chosen.table + SELECTION.HEALTH + index]!;
+  return slot === 0 ? 0 : health[HEALTH_WORD.LATENCY_US + slot]!;
 }
 
 /** Leaves the one value that is the client's. */
@@ -222,7 +231,7 @@ function drawByClient(state: AnswerState, chosen: Chosen, byWeight: boolean): vo
   const { view, client, clientAt, clientLength, nowSeconds } = state;
   narrowScope(state, clientLength === 4 ? AFFINITY_PREFIX.V4 : AFFINITY_PREFIX.V6);
   const network = networkHash(client, clientAt, clientLength);
-  const periodSeconds = Math.max(1, view.words[chosen.table + SELECTION.AFFINITY_SECONDS]!);
+  const periodSeconds = Math.max(1, view.words[chosen.table + affinityIn(chosen.meta, chosen.total)]!);
   const period = periodOf(network, periodSeconds, nowSeconds);
   if (state.trace !== undefined) traceAffinity(state, chosen, network, periodSeconds, period);
   chooseByClient(view.words, chosen, network, period, byWeight);

@@ -1,7 +1,6 @@
 /** Tells of a selection. Nothing here runs but for an explanation. */
 import { HEALTH, HEALTH_WORD } from "../image/health.ts";
-import { CANDIDATE, SELECTION, SELECTION_FLAG } from "../image/layout.ts";
-import { HEALTH_WORDS } from "../image/shared.ts";
+import { METHOD, METHOD_MASK, methodColumnIn, SELECTION, SELECTION_FLAG } from "../image/layout.ts";
 import { periodEnd } from "./affinity.ts";
 import { type Chosen, chosenIndex } from "./chosen.ts";
 import type { AnswerState } from "./state.ts";
@@ -14,22 +13,24 @@ function leftOf({ indexes, count }: Chosen): number[] {
 }
 
 function candidateOf({ view, health }: AnswerState, chosen: Chosen, index: number): TraceCandidate {
-  const at = chosen.table + SELECTION.WORDS + index * CANDIDATE.WORDS;
-  const slot = view.words[at + CANDIDATE.HEALTH]!;
+  const { table, meta, total } = chosen;
+  const slot = view.words[table + SELECTION.HEALTH + index]!;
+  const method = meta & METHOD_MASK;
+  const word = method < METHOD.REGION ? 0 : view.words[table + methodColumnIn(meta, total) + index]!;
   return {
     slot,
-    health: slot === 0 ? HEALTH.UNKNOWN : health[slot * HEALTH_WORDS + HEALTH_WORD.STATE]!,
-    latencyUs: slot === 0 ? 0 : health[slot * HEALTH_WORDS + HEALTH_WORD.LATENCY_US]!,
-    region: view.words[at + CANDIDATE.REGION]!,
-    weight: view.words[at + CANDIDATE.WEIGHT]!,
+    health: slot === 0 ? HEALTH.UNKNOWN : health[HEALTH_WORD.STATE + slot]!,
+    latencyUs: slot === 0 ? 0 : health[HEALTH_WORD.LATENCY_US + slot]!,
+    region: method === METHOD.WEIGHTED ? 0 : word,
+    weight: method === METHOD.WEIGHTED ? word : 0,
   };
 }
 
 export function traceSelection(state: AnswerState, chosen: Chosen, failOpen: boolean): void {
-  const meta = state.view.words[chosen.table + SELECTION.META]!;
+  const { meta } = chosen;
   state.trace?.({
     kind: "select",
-    method: meta & 0xff,
+    method: meta & METHOD_MASK,
     hasAffinity: (meta & SELECTION_FLAG.AFFINITY) !== 0,
     isSingle: (meta & SELECTION_FLAG.SINGLE) !== 0,
     candidates: Array.from({ length: chosen.total }, (_, index) => candidateOf(state, chosen, index)),

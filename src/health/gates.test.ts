@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import test from "node:test";
 import fc from "fast-check";
 import { HEALTH, HEALTH_WORD, setHealth } from "../image/health.ts";
-import { createSharedImage, HEALTH_SLOTS, HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
+import { createSharedImage, HEALTH_SLOTS, type SharedImage } from "../image/shared.ts";
 import type { GatedRRset } from "../model/gates.ts";
 import type { HealthCheckTemplate } from "../model/objects.ts";
 import type { HealthEvent } from "./book.ts";
@@ -233,8 +233,7 @@ test("a successor of the control thread finds slots and states, and tells nothin
   setHealth(words, slots[0] ?? 0, HEALTH.UNHEALTHY, 0);
   const other = openLab(one.shared);
   assert.deepEqual(other.gates.gate(rrset()), slots);
-  const usedOf = () =>
-    Array.from({ length: 3 }, (_, index) => words[(index + 1) * HEALTH_WORDS + HEALTH_WORD.KEY_HIGH] !== 0);
+  const usedOf = () => Array.from({ length: 3 }, (_, index) => words[HEALTH_WORD.KEY_HIGH + index + 1] !== 0);
   assert.equal(usedOf().filter(Boolean).length, 3, "RRsets of the predecessor may answer until it is settled");
   other.gates.settle();
   other.gates.settle();
@@ -286,7 +285,7 @@ test("without a slot left a value is not probed, and the log says so once a minu
   const shared = createSharedImage(1);
   const words = new Int32Array(shared.health);
   // All slots but one have an owner.
-  for (let slot = 1; slot < HEALTH_SLOTS - 1; slot++) words[slot * HEALTH_WORDS + HEALTH_WORD.KEY_LOW] = slot;
+  for (let slot = 1; slot < HEALTH_SLOTS - 1; slot++) words[HEALTH_WORD.KEY_LOW + slot] = slot;
   words[0] = HEALTH_SLOTS - 2;
   const lab = openLab(shared);
   const slots = lab.gates.gate(rrset({ of: ["192.0.2.1", "192.0.2.2", "192.0.2.3"] }));

@@ -14,7 +14,7 @@ import {
   releaseHealthSlot,
   takeHealthSlot,
 } from "../image/health.ts";
-import { HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
+import type { SharedImage } from "../image/shared.ts";
 import type { GatedRRset, Gates } from "../model/gates.ts";
 import {
   type Book,
@@ -174,7 +174,7 @@ function takeSlot(state: State, key: HealthKey): number | undefined {
 }
 
 function stateInWords(words: Int32Array, slot: number): ProbeState {
-  const word = Atomics.load(words, slot * HEALTH_WORDS + HEALTH_WORD.STATE);
+  const word = Atomics.load(words, HEALTH_WORD.STATE + slot);
   return word === HEALTH.UNHEALTHY ? "unhealthy" : word === HEALTH.HEALTHY ? "healthy" : "unknown";
 }
 

@@ -12,7 +12,6 @@ import {
 } from "../../tests/support/scheduler-lab.ts";
 import { createSimulatedClock } from "../../tests/support/simulated-clock.ts";
 import { HEALTH, HEALTH_WORD, takeHealthSlot } from "../image/health.ts";
-import { HEALTH_WORDS } from "../image/shared.ts";
 import type { ProbeError } from "./probe.ts";
 import { createScheduler } from "./scheduler.ts";
 import type { Remembered } from "./state-text.ts";
@@ -341,8 +340,7 @@ test("a thread that takes over believes the words of the one before, and the fil
   const { slots, scheduler } = openSchedulerLab(() => ({}), { remembered });
   const specs = [1, 2, 3].map((number) => specOf(number, { slot: takeHealthSlot(slots, keyOf(number)) }));
   const states = [HEALTH.UNHEALTHY, HEALTH.HEALTHY, HEALTH.UNHEALTHY];
-  for (const [index, { slot }] of specs.entries())
-    slots.words[slot * HEALTH_WORDS + HEALTH_WORD.STATE] = states[index]!;
+  for (const [index, { slot }] of specs.entries()) slots.words[HEALTH_WORD.STATE + slot] = states[index]!;
   assert.deepEqual(scheduler.start(specs), [
     { key: keyOf(1), state: "unhealthy", sinceMs: UNHEALTHY.sinceMs },
     { key: keyOf(2), state: "healthy", sinceMs: WALL_MS },

@@ -1,6 +1,6 @@
 /** A probe's own words of the shared health words. */
 import { HEALTH, HEALTH_WORD, type Health, setHealth } from "../image/health.ts";
-import { HEALTH_WORDS } from "../image/shared.ts";
+import { HEALTH_SLOTS } from "../image/shared.ts";
 import type { ProbeSpec, ProbeState } from "./probe.ts";
 
 const WORD: { readonly [State in ProbeState]: Health } = {
@@ -11,11 +11,10 @@ const WORD: { readonly [State in ProbeState]: Health } = {
 
 /** The slot may have been given to another probe already, and the message that ends this one be on its way. */
 function isOwn(words: Int32Array, { slot, key }: ProbeSpec): boolean {
-  const at = slot * HEALTH_WORDS;
-  if (slot <= 0 || at + HEALTH_WORDS > words.length) return false;
+  if (slot <= 0 || slot >= HEALTH_SLOTS) return false;
   return (
-    Atomics.load(words, at + HEALTH_WORD.KEY_HIGH) === (Number.parseInt(key.slice(0, 8), 16) | 0) &&
-    Atomics.load(words, at + HEALTH_WORD.KEY_LOW) === (Number.parseInt(key.slice(8), 16) | 0)
+    Atomics.load(words, HEALTH_WORD.KEY_HIGH + slot) === (Number.parseInt(key.slice(0, 8), 16) | 0) &&
+    Atomics.load(words, HEALTH_WORD.KEY_LOW + slot) === (Number.parseInt(key.slice(8), 16) | 0)
   );
 }
 
@@ -35,9 +34,8 @@ export function readSlot(
   spec: ProbeSpec,
 ): { readonly state: "healthy" | "unhealthy"; readonly latencyUs: number } | undefined {
   if (!isOwn(words, spec)) return undefined;
-  const at = spec.slot * HEALTH_WORDS;
-  const word = Atomics.load(words, at + HEALTH_WORD.STATE);
+  const word = Atomics.load(words, HEALTH_WORD.STATE + spec.slot);
   if (word === HEALTH.UNKNOWN) return undefined;
-  const latencyUs = Atomics.load(words, at + HEALTH_WORD.LATENCY_US);
+  const latencyUs = Atomics.load(words, HEALTH_WORD.LATENCY_US + spec.slot);
   return { state: word === HEALTH.HEALTHY ? "healthy" : "unhealthy", latencyUs };
 }

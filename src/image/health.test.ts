@@ -10,14 +10,13 @@ import {
   setHealth,
   takeHealthSlot,
 } from "./health.ts";
-import { createSharedImage, HEALTH_SLOTS, HEALTH_WORDS } from "./shared.ts";
+import { createSharedImage, HEALTH_SLOTS } from "./shared.ts";
 import { enterImage, leaveImage, openView } from "./view.ts";
 
 const keyOf = (number: number): string => number.toString(16).padStart(16, "0");
 
 function wordsOf({ words }: HealthSlots, slot: number): number[] {
-  const at = slot * HEALTH_WORDS;
-  return [words[at + HEALTH_WORD.STATE]!, words[at + HEALTH_WORD.LATENCY_US]!];
+  return [words[HEALTH_WORD.STATE + slot]!, words[HEALTH_WORD.LATENCY_US + slot]!];
 }
 
 test("slots are distinct, begin unknown, and slot 0 is nobody's", () => {

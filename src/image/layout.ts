@@ -91,22 +91,34 @@ export const TAIL = { HEADER_BYTES: 4, FLAG: 1 << 31 } as const;
 /**
  * A selected RRset: health or a policy decides for each answer which of its RRs it has. It has no pointers and no tail, all
  * names in its rdata are written out, and its RRs stand in the order of the policy. Behind them, from the next whole word
- * on, stands the table: SELECTION, then a CANDIDATE for each RR in the order of the RRs, then the preferred regions.
+ * on, stands the table: SELECTION, then columns, each with a word for each RR in the order of the RRs. Only those columns
+ * are there that the selection asks for, so that the table of a few values shares a cache line with their RRs:
+ *
+ * 1. Health slots of the probes, 0: not probed, and so never unhealthy.
+ * 2. Unless all RRs are as long as META says, their places: bits 0 to 15 the offset among the RRs; bits 16 to 31 the bytes.
+ * 3. With SELECTION_FLAG.AFFINITY, ahead of its column one word with the seconds that a client keeps its value. The column:
+ *    hashes of the values, the same on every node, which client affinity is drawn by.
+ * 4. METHOD.REGION and GEO_FAILOVER: numbers of the regions (regionNumber), 0 for none. METHOD.WEIGHTED: the shares, in parts
+ *    of the sum over all of them; at most 2^20 each.
+ *
+ * Behind the columns stand the numbers of the preferred regions.
  */
 export const SELECTED_FLAG = 1 << 28;
 
 /** Words of the table of a selected RRset, in words from its start. */
 export const SELECTION = {
-  /** Bits 0 to 7: METHOD; bits 8 to 15: SELECTION_FLAG; bits 16 to 31: number of preferred regions. */
+  /**
+   * Bits 0 to 3: METHOD; bits 4 to 7: SELECTION_FLAG; bits 8 to 15: bytes of each RR, 0 where they differ or are too many;
+   * bits 16 to 31: number of preferred regions.
+   */
   META: 0,
-  /** How long a client keeps its value, where it has affinity. */
-  AFFINITY_SECONDS: 1,
   /**
    * (live, written by answer threads without regard to each other; a lost write does no harm) How many answers were taken
    * from it, which rotates them. Of METHOD.LATENCY: the value answered last, as its index plus 1, 0 for none.
    */
-  TURN: 2,
-  WORDS: 3,
+  TURN: 1,
+  /** Here the columns begin, with that of the health slots. */
+  HEALTH: 2,
 } as const;
 
 export const METHOD = {
@@ -115,32 +127,47 @@ export const METHOD = {
   ROUND_ROBIN: 1,
   FAILOVER: 2,
   LATENCY: 3,
+  /** From here on they have a column of their own. */
   REGION: 4,
   GEO_FAILOVER: 5,
   WEIGHTED: 6,
 } as const;
 export type Method = (typeof METHOD)[keyof typeof METHOD];
+export const METHOD_MASK = 15;
 
 export const SELECTION_FLAG = {
   /** An answer has one value whatever the method: CNAME and ALIAS. */
-  SINGLE: 1 << 8,
-  AFFINITY: 1 << 9,
+  SINGLE: 1 << 4,
+  AFFINITY: 1 << 5,
 } as const;
 
-/** A value among which is selected, in words. */
-export const CANDIDATE = {
-  /** Bits 0 to 15: offset of its RR among the RRs; bits 16 to 31: bytes of it. */
-  PLACE: 0,
-  /** Health slot of its probe, 0: not probed, and so never unhealthy. */
-  HEALTH: 1,
-  /** Number of its region (regionNumber), 0 for none. */
-  REGION: 2,
-  /** Share of METHOD.WEIGHTED, in parts of the sum over all candidates; at most 2^20 each. */
-  WEIGHT: 3,
-  /** Hash of the value, the same on every node: what client affinity is drawn by. */
-  HASH: 4,
-  WORDS: 5,
-} as const;
+/** The longest RRs that META tells the length of. */
+export const EVEN_BYTES_MAX = 255;
+
+/** Bytes of each RR where all have as many, 0 where their places tell; from the word SELECTION.META. */
+export function evenBytes(meta: number): number {
+  return (meta >>> 8) & EVEN_BYTES_MAX;
+}
+
+/** Where the places of `count` RRs stand, if they are there, in words from the table's start. */
+export function placesIn(count: number): number {
+  return SELECTION.HEALTH + count;
+}
+
+/** Where the seconds of affinity stand and the hashes behind them, with SELECTION_FLAG.AFFINITY. */
+export function affinityIn(meta: number, count: number): number {
+  return SELECTION.HEALTH + (evenBytes(meta) === 0 ? 2 * count : count);
+}
+
+/** Where the regions or the shares stand, by the method. */
+export function methodColumnIn(meta: number, count: number): number {
+  return affinityIn(meta, count) + ((meta & SELECTION_FLAG.AFFINITY) === 0 ? 0 : 1 + count);
+}
+
+/** Where the preferred regions stand. */
+export function preferredIn(meta: number, count: number): number {
+  return methodColumnIn(meta, count) + ((meta & METHOD_MASK) < METHOD.REGION ? 0 : count);
+}
 
 /** The most bytes that the RRs of one RRset take: what a message of 65,535 bytes leaves beside question and OPT. */
 export const MAX_RRSET_BYTES = 65_000;
@@ -162,10 +189,10 @@ export function rrsetUnits(bytes: number, pointers: number, tail: number): numbe
   return (RRSET.WIRE_BYTE + bytes + pointers * POINTER.BYTES + tail + UNIT_BYTES - 1) >>> 4;
 }
 
-/** Units of a selected RRset of `bytes` wire bytes and `count` RRs, with `preferred` regions. */
-export function selectedUnits(bytes: number, count: number, preferred: number): number {
+/** Units of a selected RRset of `bytes` wire bytes and `count` RRs, with the word SELECTION.META. */
+export function selectedUnits(bytes: number, count: number, meta: number): number {
   const table = RRSET.WIRE_BYTE + ((bytes + 3) & ~3);
-  return (table + (SELECTION.WORDS + count * CANDIDATE.WORDS + preferred) * 4 + UNIT_BYTES - 1) >>> 4;
+  return (table + (preferredIn(meta, count) + (meta >>> 16)) * 4 + UNIT_BYTES - 1) >>> 4;
 }
 
 /** The word at which the table of a selected RRset begins, from its reference and the word RRSET.SIZE. */

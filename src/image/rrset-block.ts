@@ -1,7 +1,7 @@
 /** Writes the blocks of RRsets. */
 import { allocate } from "./arena.ts";
 import { POINTER, RRSET, rrsetUnits, SELECTED_FLAG, selectedUnits, TAIL, UNIT_BYTES, UNIT_WORDS } from "./layout.ts";
-import { type RRsetSelection, writeSelection } from "./selection.ts";
+import { metaOf, type RRsetSelection, writeSelection } from "./selection.ts";
 import type { ImageWriter } from "./writer-state.ts";
 
 /** The additional section of an answer, ready to be copied; `length` is -1 for none. */
@@ -46,11 +46,11 @@ export function writeRRset(writer: ImageWriter, made: RRsetWire): number {
 }
 
 function writeSelected(writer: ImageWriter, made: RRsetWire, selection: RRsetSelection): number {
-  const { candidates, preferred } = selection;
+  const { candidates } = selection;
   if (made.pointerCount !== 0 || candidates.length !== made.count || made.count === 0) {
     throw new RangeError(`a selected RRset of ${made.count} RRs, ${candidates.length} candidates`);
   }
-  const rrset = allocate(writer.arena, selectedUnits(made.length, made.count, preferred.length));
+  const rrset = allocate(writer.arena, selectedUnits(made.length, made.count, metaOf(selection)));
   const { words, bytes } = writer.view;
   const at = rrset * UNIT_WORDS;
   words[at + RRSET.NEXT] = 0;

@@ -109,8 +109,8 @@ export const COUNTERS_STRIDE = 2048;
 
 /** Probes whose state fits into the image; slot 0 is nobody's. */
 export const HEALTH_SLOTS = 2 ** 20;
-/** Words of a slot: HEALTH_WORD in health.ts. */
-export const HEALTH_WORDS = 4;
+/** Words of a slot, each in a column of its own: HEALTH_WORD in health.ts. */
+export const HEALTH_COLUMNS = 4;
 
 /** The cache reserves this much address space and takes memory as it is made larger. */
 export const CACHE_MAX_BYTES = 2 ** 32 + 2 ** 29;
@@ -145,7 +145,7 @@ export function createSharedImage(seed: number): SharedImage {
     arena: new SharedArrayBuffer(ARENA_FIRST_BYTES, { maxByteLength: ARENA_MAX_BYTES }),
     counters: new SharedArrayBuffer(MAX_THREADS * COUNTERS_STRIDE * 8),
     // Pages that nobody touches cost nothing.
-    health: new SharedArrayBuffer(HEALTH_SLOTS * HEALTH_WORDS * 4),
+    health: new SharedArrayBuffer(HEALTH_SLOTS * HEALTH_COLUMNS * 4),
     cache: new SharedArrayBuffer(CACHE_FIRST_BYTES, { maxByteLength: CACHE_MAX_BYTES }),
     handover: new SharedArrayBuffer(MAX_THREADS * HANDOVER_BYTES),
     events: new SharedArrayBuffer(MAX_THREADS * EVENT_RING_BYTES),

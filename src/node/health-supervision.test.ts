@@ -7,7 +7,7 @@ import { waitFor } from "../../tests/support/wait.ts";
 import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { ProbeSpec, ProbeStatus } from "../health/probe.ts";
 import { HEALTH, HEALTH_WORD, type HealthSlots, openHealthSlots, takeHealthSlot } from "../image/health.ts";
-import { createSharedImage, HEALTH_WORDS, type SharedImage } from "../image/shared.ts";
+import { createSharedImage, type SharedImage } from "../image/shared.ts";
 import { type HealthSupervision, startHealth } from "./health-supervision.ts";
 import { createNodeStatus, isRunning, restartsOf } from "./status.ts";
 import { createThreadLink, type ThreadLink } from "./thread-link.ts";
@@ -68,7 +68,7 @@ function open(directory = mkdtempSync(join(tmpdir(), "signpost-health-thread-"))
 }
 
 function stateWord(shared: SharedImage, { slot }: ProbeSpec): number {
-  return new Int32Array(shared.health)[slot * HEALTH_WORDS + HEALTH_WORD.STATE]!;
+  return new Int32Array(shared.health)[HEALTH_WORD.STATE + slot]!;
 }
 
 async function waitForState(shared: SharedImage, spec: ProbeSpec, state: number): Promise<void> {

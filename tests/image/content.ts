@@ -1,19 +1,24 @@
 /** Names and RRsets for tests of the image. Every byte of such an RRset follows from one value, so that a torn one shows. */
 import { nameFromText } from "../../src/dns/name.ts";
 import {
-  CANDIDATE,
+  affinityIn,
+  evenBytes,
   METHOD,
+  methodColumnIn,
   POINTER,
+  placesIn,
+  preferredIn,
   RRSET,
   SELECTED_FLAG,
   SELECTION,
+  SELECTION_FLAG,
   selectionAt,
   UNIT_BYTES,
   UNIT_WORDS,
 } from "../../src/image/layout.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
 import type { RRsetWire } from "../../src/image/rrset-block.ts";
-import type { RRsetSelection } from "../../src/image/selection.ts";
+import { metaOf, type RRsetSelection } from "../../src/image/selection.ts";
 import { CONTROL } from "../../src/image/shared.ts";
 import { type ImageView, refreshView } from "../../src/image/view.ts";
 import { activateZone, createZone, ensureNode, putRRset, type ZoneHandle } from "../../src/image/writer.ts";
@@ -47,7 +52,7 @@ function patternSelection(value: number, length: number): RRsetSelection {
   const words = { health: value, region: value + 1, weight: value + 2, hash: value + 3 };
   return {
     method: METHOD.REGION,
-    flags: 0,
+    flags: value % 2 === 0 ? SELECTION_FLAG.AFFINITY : 0,
     affinitySeconds: value,
     candidates: Array.from({ length: count }, (_, index) => ({ offset: index, length: length - index, ...words })),
     preferred: Array.from({ length: value % 4 }, (_, index) => value + index),
@@ -97,16 +102,20 @@ function readPatternTable(
   length: number,
   torn: (what: string) => never,
 ): void {
-  const { method, candidates, preferred } = patternSelection(value, length);
-  if (words[table + SELECTION.META] !== (method | (preferred.length << 16))) torn("method");
-  if (words[table + SELECTION.AFFINITY_SECONDS] !== value) torn("affinity");
-  let at = table + SELECTION.WORDS;
-  for (const { offset, length: bytes, health, region, weight, hash } of candidates) {
-    const said = [offset | (bytes << 16), health, region | 0, weight | 0, hash | 0];
-    for (const [word, expected] of said.entries())
-      if (words[at + word] !== expected) torn(`word ${word} of a candidate`);
-    at += CANDIDATE.WORDS;
+  const selection = patternSelection(value, length);
+  const { candidates, preferred } = selection;
+  const count = candidates.length;
+  const meta = metaOf(selection);
+  if (words[table + SELECTION.META] !== meta) torn("method");
+  const hashes = (meta & SELECTION_FLAG.AFFINITY) === 0 ? -1 : table + affinityIn(meta, count) + 1;
+  if (hashes >= 0 && words[hashes - 1] !== value) torn("affinity");
+  for (const [index, { offset, length: bytes, health, region, hash }] of candidates.entries()) {
+    if (words[table + SELECTION.HEALTH + index] !== health) torn("health slot");
+    if (evenBytes(meta) === 0 && words[table + placesIn(count) + index] !== (offset | (bytes << 16))) torn("place");
+    if (hashes >= 0 && words[hashes + index] !== (hash | 0)) torn("hash");
+    if (words[table + methodColumnIn(meta, count) + index] !== (region | 0)) torn("region");
   }
+  let at = table + preferredIn(meta, count);
   for (const region of preferred) if (words[at++] !== (region | 0)) torn("preferred region");
 }
 

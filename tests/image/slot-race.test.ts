@@ -5,7 +5,7 @@ import test from "node:test";
 import { Worker } from "node:worker_threads";
 import type { ProbeSpec } from "../../src/health/probe.ts";
 import { HEALTH, HEALTH_WORD, openHealthSlots, releaseHealthSlot, takeHealthSlot } from "../../src/image/health.ts";
-import { createSharedImage, HEALTH_WORDS } from "../../src/image/shared.ts";
+import { createSharedImage } from "../../src/image/shared.ts";
 import type { SlotWriterData } from "./slot-writer-entry.ts";
 
 const RUN_MS = 3_000;
@@ -24,7 +24,7 @@ test("a verdict that comes too late leaves the next probe of its slot unjudged",
     const from = Atomics.load(counts, 0);
     while (Atomics.load(counts, 0) - from < atLeast);
   };
-  const stateAt = HEALTH_WORDS + HEALTH_WORD.STATE;
+  const stateAt = HEALTH_WORD.STATE + 1;
   try {
     await once(worker, "online");
     let isSeen = false;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { ProbeOutcome, ProbeSpec, Transition } from "../../src/health/probe.ts";
 import { createScheduler, type Scheduler, type SchedulerOptions } from "../../src/health/scheduler.ts";
 import { HEALTH_WORD, openHealthSlots } from "../../src/image/health.ts";
-import { createSharedImage, HEALTH_WORDS } from "../../src/image/shared.ts";
+import { createSharedImage } from "../../src/image/shared.ts";
 import { createSimulatedClock } from "./simulated-clock.ts";
 
 export const WALL_MS = 1_800_000_000_000;
@@ -57,8 +57,7 @@ export function openSchedulerLab(
     ...changes,
   });
   const wordsOf = (slot: number) => {
-    const at = slot * HEALTH_WORDS;
-    return [slots.words[at + HEALTH_WORD.STATE], slots.words[at + HEALTH_WORD.LATENCY_US]];
+    return [slots.words[HEALTH_WORD.STATE + slot], slots.words[HEALTH_WORD.LATENCY_US + slot]];
   };
   return { clock, slots, scheduler, starts, transitions, lines, most, wordsOf };
 }

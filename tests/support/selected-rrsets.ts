@@ -2,9 +2,14 @@
 import { nameToText } from "../../src/dns/name.ts";
 import { rdataToText } from "../../src/dns/rdata.ts";
 import {
-  CANDIDATE,
+  affinityIn,
+  evenBytes,
   METHOD,
+  METHOD_MASK,
+  methodColumnIn,
   NODE,
+  placesIn,
+  preferredIn,
   RRSET,
   SEGMENT_SLOTS,
   SELECTED_FLAG,
@@ -29,7 +34,8 @@ export type SelectedRRset = {
   readonly method: string;
   readonly isSingle: boolean;
   readonly hasAffinity: boolean;
-  readonly affinitySeconds: number;
+  /** Undefined without affinity, as the hashes are. */
+  readonly affinitySeconds: number | undefined;
   readonly preferred: readonly number[];
   readonly candidates: readonly SelectedCandidate[];
 };
@@ -40,7 +46,7 @@ export type SelectedCandidate = {
   readonly health: number;
   readonly region: number;
   readonly weight: number;
-  readonly hash: number;
+  readonly hash: number | undefined;
 };
 
 /** Those that answers are made of, in an order of their own. */
@@ -94,30 +100,34 @@ function readRRset({ view }: ImageWriter, rrset: number): Omit<SelectedRRset, "z
   const at = rrset * UNIT_WORDS;
   const size = words[at + RRSET.SIZE]!;
   const type = words[at + RRSET.TYPE]! & 0xffff;
-  let table = selectionAt(rrset, size);
+  const count = size & 0xffff;
+  const table = selectionAt(rrset, size);
   const meta = words[table + SELECTION.META]!;
-  const affinitySeconds = words[table + SELECTION.AFFINITY_SECONDS]!;
-  table += SELECTION.WORDS;
-  const candidates: SelectedCandidate[] = [];
-  for (let index = 0; index < (size & 0xffff); index++, table += CANDIDATE.WORDS) {
-    const place = words[table + CANDIDATE.PLACE]!;
+  const method = meta & METHOD_MASK;
+  const hasAffinity = (meta & SELECTION_FLAG.AFFINITY) !== 0;
+  const affinity = table + affinityIn(meta, count);
+  const candidates = Array.from({ length: count }, (_, index): SelectedCandidate => {
+    const bytesEach = evenBytes(meta);
+    const place = bytesEach === 0 ? words[table + placesIn(count) + index]! : (bytesEach << 16) | (index * bytesEach);
     const from = rrset * UNIT_BYTES + RRSET.WIRE_BYTE + (place & 0xffff);
-    candidates.push({
+    const own = method < METHOD.REGION ? 0 : words[table + methodColumnIn(meta, count) + index]!;
+    return {
       value: rdataToText(type, bytes.slice(from + 12, from + (place >>> 16))),
-      health: words[table + CANDIDATE.HEALTH]!,
-      region: words[table + CANDIDATE.REGION]!,
-      weight: words[table + CANDIDATE.WEIGHT]!,
-      hash: words[table + CANDIDATE.HASH]!,
-    });
-  }
+      health: words[table + SELECTION.HEALTH + index]!,
+      region: method === METHOD.WEIGHTED ? 0 : own,
+      weight: method === METHOD.WEIGHTED ? own : 0,
+      hash: hasAffinity ? words[affinity + 1 + index]! : undefined,
+    };
+  });
+  const preferred = table + preferredIn(meta, count);
   return {
     type,
     ttl: words[at + RRSET.TTL]!,
-    method: Object.entries(METHOD).find(([, number]) => number === (meta & 0xff))?.[0] ?? "unknown",
+    method: Object.entries(METHOD).find(([, number]) => number === method)?.[0] ?? "unknown",
     isSingle: (meta & SELECTION_FLAG.SINGLE) !== 0,
-    hasAffinity: (meta & SELECTION_FLAG.AFFINITY) !== 0,
-    affinitySeconds,
-    preferred: [...words.subarray(table, table + (meta >>> 16))],
+    hasAffinity,
+    affinitySeconds: hasAffinity ? words[affinity]! : undefined,
+    preferred: [...words.subarray(preferred, preferred + (meta >>> 16))],
     candidates,
   };
 }
