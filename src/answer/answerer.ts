@@ -179,7 +179,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       refreshCache(state.cache);
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
-    prefetch: () => touchAll(ahead, view, state.health),
+    prefetch: () => touchAll(ahead, view),
     leave: () => leaveImage(view, thread),
     answer,
     answerNow,

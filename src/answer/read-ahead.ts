@@ -5,7 +5,6 @@
  */
 import { RRTYPE } from "../dns/codes.ts";
 import { type CacheView, touchBucket, touchEntry } from "../image/cache-view.ts";
-import { HEALTH_WORD } from "../image/health.ts";
 import {
   mixHash,
   NODE,
@@ -48,9 +47,6 @@ export type ReadAhead = {
   /** The mixed hashes that are sought there. */
   readonly hashes: Int32Array;
   readonly found: Int32Array;
-  /** Of the selected RRsets found: words of the first health slot, and of the last one that is touched. */
-  readonly tables: Int32Array;
-  readonly lasts: Int32Array;
   slotCount: number;
   /** There where names that are not ours are answered from the cache. */
   readonly cache: CacheView | undefined;
@@ -69,8 +65,6 @@ export function createReadAhead(cache: CacheView | undefined): ReadAhead {
     slots: new Int32Array(SLOTS_MAX),
     hashes: new Int32Array(SLOTS_MAX),
     found: new Int32Array(SLOTS_MAX),
-    tables: new Int32Array(SLOTS_MAX),
-    lasts: new Int32Array(SLOTS_MAX),
     slotCount: 0,
     cache,
     elsewhereCount: 0,
@@ -129,16 +123,16 @@ function want(ahead: ReadAhead, view: ImageView, hash: number): void {
 }
 
 /** Touches what the answers of the batch will read: names, then the names that their records point to. */
-export function touchAll(ahead: ReadAhead, view: ImageView, health: Int32Array): void {
+export function touchAll(ahead: ReadAhead, view: ImageView): void {
   if (ahead.elsewhereCount > 0 && ahead.cache !== undefined) touchCached(ahead, ahead.cache);
-  touchFrom(ahead, view, health, 0);
+  touchFrom(ahead, view, 0);
   const { count, slotCount } = ahead;
   for (let index = 0; index < count; index++) {
     const query = ahead.queries[index]!;
     const points = query.type === RRTYPE.MX || query.type === RRTYPE.NS;
     if (points && query.zone !== 0) noteTargets(ahead, view, query.type, ahead.found[query.slot]!);
   }
-  if (ahead.slotCount > slotCount) touchFrom(ahead, view, health, slotCount);
+  if (ahead.slotCount > slotCount) touchFrom(ahead, view, slotCount);
 }
 
 /** Touches the cache: the buckets of all questions, then their entries. */
@@ -160,7 +154,7 @@ function touchCached(ahead: ReadAhead, cache: CacheView): void {
  * Slots, then nodes, then RRsets: in each pass no read waits for another. Only the first slot of a search is looked at, and
  * what stands there is passed over where it is another name's, or a zone's entry, which has no RRsets.
  */
-function touchFrom(ahead: ReadAhead, view: ImageView, health: Int32Array, from: number): void {
+function touchFrom(ahead: ReadAhead, view: ImageView, from: number): void {
   const { slots, hashes, found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
@@ -180,34 +174,26 @@ function touchFrom(ahead: ReadAhead, view: ImageView, health: Int32Array, from: 
     if (at < length) typeWords |= words[at + RRSET.TYPE]!;
   }
   ahead.touched = typeWords;
-  if ((typeWords & SELECTED_FLAG) !== 0) touchTables(ahead, view, health, from);
+  if ((typeWords & SELECTED_FLAG) !== 0) touchTables(ahead, view, from);
 }
 
-/** Touches what selected RRsets are selected by: the tables behind their RRs, then the health words of the first candidates. */
-function touchTables(ahead: ReadAhead, view: ImageView, health: Int32Array, from: number): void {
-  const { found, tables, lasts, slotCount } = ahead;
+/**
+ * Touches what selected RRsets are selected by: the tables behind their RRs. The states of their probes are not worth it:
+ * they lie so close together that a processor has them near.
+ */
+function touchTables(ahead: ReadAhead, view: ImageView, from: number): void {
+  const { found, slotCount } = ahead;
   const { words } = view;
   const length = words.length;
-  let count = 0;
   let touched = 0;
   for (let index = from; index < slotCount; index++) {
     const at = found[index]!;
     if (at === 0 || at >= length || (words[at + RRSET.TYPE]! & SELECTED_FLAG) === 0) continue;
     const size = words[at + RRSET.SIZE]!;
-    const first = selectionAt(at / UNIT_WORDS, size) + SELECTION.HEALTH;
-    const last = first + Math.min(size & 0xffff, CANDIDATES_MAX) - 1;
+    const first = selectionAt(at / UNIT_WORDS, size);
     // Behind the health slots there may be as many words again.
-    const end = 2 * last - first;
-    if (end >= length) continue;
-    touched ^= words[first]! ^ words[end]!;
-    tables[count] = first;
-    lasts[count++] = last;
-  }
-  for (let index = 0; index < count; index++) {
-    const last = lasts[index]!;
-    for (let at = tables[index]!; at <= last; at++) {
-      touched ^= health[HEALTH_WORD.STATE + words[at]!]!;
-    }
+    const last = first + SELECTION.HEALTH + 2 * Math.min(size & 0xffff, CANDIDATES_MAX) - 1;
+    if (last < length) touched ^= words[first]! ^ words[last]!;
   }
   ahead.touched ^= touched;
 }

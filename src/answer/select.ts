@@ -158,21 +158,25 @@ function takeByWeight(state: AnswerState, chosen: Chosen, isAffine: boolean): vo
   chooseOnly(chosen, position);
 }
 
+/** Above every latency that was measured. */
+const UNMEASURED = 0x7fff_ffff;
+
 /**
  * The value with the lowest smoothed latency. The one that was answered last stays until another is over 10 % lower, so that
  * two that are equally near do not take turns. Values that were not measured yet stand behind; where none was, all rotate.
  */
 function takeNearest(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
   const { indexes, count } = chosen;
-  let lowest = 0;
+  let lowest = UNMEASURED;
   let nearest = 0;
   for (let position = 0; position < count; position++) {
     const latencyUs = latencyOf(state, chosen, indexes[position]!);
-    if (latencyUs === 0 || (lowest !== 0 && latencyUs >= lowest)) continue;
-    lowest = latencyUs;
-    nearest = position;
+    // All ones where it is lower: which of them is, no processor can guess.
+    const isLower = (((latencyUs | -oneIfZero(latencyUs)) & UNMEASURED) - lowest) >> 31;
+    lowest += (latencyUs - lowest) & isLower;
+    nearest += (position - nearest) & isLower;
   }
-  if (lowest === 0) {
+  if (lowest === UNMEASURED) {
     rotateByChance(state, chosen, isAffine);
     return;
   }
@@ -192,12 +196,13 @@ function takeNearest(state: AnswerState, chosen: Chosen, isAffine: boolean): voi
 /** Where the value that was answered last stands among those that are left, if it is near enough; else -1. */
 function positionToKeep(state: AnswerState, chosen: Chosen, lowestUs: number): number {
   const last = turnAt(state, chosen.table + SELECTION.TURN) - 1;
+  let kept = -1;
   for (let position = 0; position < chosen.count; position++) {
-    if (chosen.indexes[position] !== last) continue;
-    const latencyUs = latencyOf(state, chosen, last);
-    return latencyUs > 0 && lowestUs * 10 >= latencyUs * 9 ? position : -1;
+    kept += (position - kept) & -oneIfZero(chosen.indexes[position]! ^ last);
   }
-  return -1;
+  if (kept < 0) return -1;
+  const latencyUs = latencyOf(state, chosen, last);
+  return latencyUs > 0 && lowestUs * 10 >= latencyUs * 9 ? kept : -1;
 }
 
 /** Leaves the values within 10 % of the lowest. */
