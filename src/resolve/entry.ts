@@ -76,6 +76,7 @@ export function encodeEntry(asked: Asked, content: EntryContent, terms: EntryTer
   };
   const targets: number[] = [];
   for (const record of content.answers) {
+    if (encoder.isFull) return undefined;
     const rdataAt = putRecord(encoder, record);
     if (content.followed.includes(record)) targets.push(rdataAt);
   }

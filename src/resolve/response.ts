@@ -6,7 +6,7 @@ import { CLASS, EDE, FLAG, RCODE, RRTYPE } from "../dns/codes.ts";
 import { extendedErrorsOf } from "../dns/edns.ts";
 import type { Message, ResourceRecord } from "../dns/message.ts";
 import { isSubdomain, nameLengthAt, namesEqual } from "../dns/name.ts";
-import { QUESTION_FLAG } from "../image/cache.ts";
+import { CACHED_CHAIN_MAX, QUESTION_FLAG } from "../image/cache.ts";
 import { type Chain, followChain, isWildcard } from "./chain.ts";
 import { isPrivateAddress } from "./private-address.ts";
 import { nameText } from "./resolver-names.ts";
@@ -130,7 +130,8 @@ function finish(
   const clamp = (record: ResourceRecord): ResourceRecord =>
     withTtl(record, Math.min(Math.max(record.ttl, rules.minTtl), rules.maxTtl));
   const found = equalTtls([...chain.records, ...rest]).map(clamp);
-  const told = found.filter((record) => !isRebinding(record, rules));
+  const isRebinding = rebindingOf(rules);
+  const told = found.filter((record) => !isRebinding(record));
   const kept = told.length === found.length ? told : withoutLooseSignatures(told);
   const isBlocked = told.length < found.length && !told.some(({ type }) => type === RRTYPE.A || type === RRTYPE.AAAA);
   const negative = isNegative(authorities);
@@ -180,11 +181,28 @@ function restOf(answers: readonly ResourceRecord[], chain: Chain): readonly Reso
   return answers.filter((record) => record.class === CLASS.IN && record.type !== RRTYPE.OPT && !chain.seen.has(record));
 }
 
-function isRebinding(record: ResourceRecord, rules: ReadRules): boolean {
-  const exceptions = rules.rebindingExceptions;
-  if (exceptions === undefined || (record.type !== RRTYPE.A && record.type !== RRTYPE.AAAA)) return false;
-  if (!isPrivateAddress(record.rdata)) return false;
-  return !exceptions.some((exception) => isSubdomain(rules.name, exception) || isSubdomain(record.name, exception));
+/** Finds what is not told. Whoever sends thousands of addresses does not make us go through a thousand exceptions for each. */
+function rebindingOf({ name, rebindingExceptions }: ReadRules): (record: ResourceRecord) => boolean {
+  if (rebindingExceptions === undefined) return () => false;
+  let exceptions: ReadonlySet<string> | undefined;
+  let lengths: ReadonlySet<number> = new Set();
+  const known = new Map<string, boolean>();
+  const isBelowOne = (owner: Uint8Array): boolean => {
+    const text = nameText(owner);
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    if (exceptions === undefined) {
+      exceptions = new Set(rebindingExceptions.map((exception) => nameText(exception)));
+      lengths = new Set(rebindingExceptions.map(({ length }) => length));
+    }
+    let isBelow = false;
+    for (let at = 0; at < owner.length && !isBelow; at += owner[at]! + 1)
+      isBelow = lengths.has(owner.length - at) && exceptions.has(text.slice(at));
+    known.set(text, isBelow);
+    return isBelow;
+  };
+  return ({ name: owner, type, rdata }) =>
+    (type === RRTYPE.A || type === RRTYPE.AAAA) && isPrivateAddress(rdata) && !isBelowOne(name) && !isBelowOne(owner);
 }
 
 /** Signatures of RRsets of which something was taken out prove nothing any more. */
@@ -242,12 +260,17 @@ function negativeProofs(authorities: readonly ResourceRecord[], soa: ResourceRec
 
 /** What shows that a wildcard had to answer (RFC 4035 section 3.1.3.3), of the zones that signed what it made. */
 function wildcardProofs(authorities: readonly ResourceRecord[], chain: Chain): readonly ResourceRecord[] {
-  const signers = chain.records.filter(isWildcard).flatMap(({ rdata }) => {
+  const signers = new Map<string, Uint8Array>();
+  for (const { name, rdata } of chain.records.filter(isWildcard)) {
     const length = nameLengthAt(rdata, RRSIG_SIGNER_AT, rdata.length);
-    return length < 0 ? [] : [rdata.subarray(RRSIG_SIGNER_AT, RRSIG_SIGNER_AT + length)];
-  });
-  if (signers.length === 0) return [];
-  return authorities.filter((record) => isProof(record) && signers.some((signer) => isSubdomain(record.name, signer)));
+    if (length < 0 || signers.size > CACHED_CHAIN_MAX) continue;
+    const signer = rdata.subarray(RRSIG_SIGNER_AT, RRSIG_SIGNER_AT + length);
+    // Nobody else signs it, and an honest chain has no more of them than links: what is made up must not multiply.
+    if (isSubdomain(name, signer)) signers.set(nameText(signer), signer);
+  }
+  if (signers.size === 0) return [];
+  const zones = [...signers.values()];
+  return authorities.filter((record) => isProof(record) && zones.some((zone) => isSubdomain(record.name, zone)));
 }
 
 function readReferral(message: Message, rules: ReadRules): Reading | undefined {
