@@ -8,6 +8,7 @@ export const LAYERS: Readonly<Record<string, readonly string[]>> = {
   answer: ["base", "dns", "image"],
   listen: ["base", "dns", "image", "answer"],
   resolve: ["base", "dns", "image"],
+  primary: ["base", "dns", "image"],
   store: ["base", "model"],
   cluster: ["base"],
   replication: ["base", "model", "store", "cluster"],
