@@ -21,6 +21,7 @@ import {
   type AnswerState,
   type AnswerStateOptions,
   createAnswerState,
+  isQueryWhole,
   type Need,
   restoreQuery,
   zonesUnchanged,
@@ -315,9 +316,18 @@ function answerQuery(state: AnswerState, edns: EdnsOptions, counters: Float64Arr
   for (let repeat = 0; repeat < REPEATS_MAX && !taken && !zonesUnchanged(state); repeat++) {
     counters[COUNTER.REPEATED]! += 1;
     state.trace?.({ kind: "again" });
-    startAgain(state);
-    taken = answerQuestion(state);
+    taken = answerAgain(state);
   }
+  return taken;
+}
+
+/** Where the query is written over and was not kept, nobody can be given it who would see to what is lacking now. */
+function answerAgain(state: AnswerState): boolean {
+  const { lackError } = state;
+  if (lackError < 0 && !isQueryWhole(state)) state.lackError = EDE.OTHER;
+  startAgain(state);
+  const taken = answerQuestion(state);
+  state.lackError = lackError;
   return taken;
 }
 

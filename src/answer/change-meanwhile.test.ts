@@ -75,6 +75,30 @@ test("one that lacks something is not made again", () => {
   assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 0);
 });
 
+test("one that lacks something only when it is made again is not waited for: its query is written over", () => {
+  let changes = 0;
+  const lab = openLab([], {
+    answerer: {
+      forwards: true,
+      trace: (event) => {
+        if (event.kind !== "rrset" || changes++ > 0) return;
+        beginChange(lab.writer, publisher.zone);
+        changeRRset(publisher, nameOf("www.t."), RRTYPE.A, 300, []);
+        changeRRset(publisher, nameOf("www.t."), RRTYPE.CNAME, 300, [rdata(RRTYPE.CNAME, "one.elsewhere.")]);
+        endChange(lab.writer, publisher.zone);
+      },
+    },
+  });
+  lab.route(".", 77);
+  const publisher = publishZone(lab);
+  assert.deepEqual(lab.ask("www.t. A", { flags: FLAG.RD }), [
+    "SERVFAIL aa rd ra ede=0",
+    "answer www.t. 300 IN CNAME one.elsewhere.",
+  ]);
+  assert.equal(sumCounter(lab.shared, COUNTER.REPEATED), 1);
+  assert.equal(lab.lack("www.t. A", { flags: FLAG.RD }), "77 one.elsewhere. A 0");
+});
+
 test("an answer whose overrides changed under it is made again, one where none had a part in it too", () => {
   let changes = 0;
   const lab = openLab([], {

@@ -216,6 +216,12 @@ export function restoreQuery({ query, kept, keptBytes }: AnswerState): void {
   if (keptBytes > 0) copyBytes(query.data, query.questionEnd, kept, 0, keptBytes);
 }
 
+/** Whether `restoreQuery` makes the query what it was. */
+export function isQueryWhole({ query, keptBytes }: AnswerState): boolean {
+  const { questionEnd } = query;
+  return keptBytes > 0 || query.end === questionEnd || (query.at === questionEnd && !query.truncated);
+}
+
 /** The answer lacks what the cache has to have for a name: it is to be had first, or it is SERVFAIL. */
 export function lack(state: AnswerState, key: NameKey, type: number, route: number): Step {
   const { query, need } = state;
