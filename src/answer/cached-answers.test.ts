@@ -203,6 +203,17 @@ test("an expired answer counts as a stale one while it is used so, with a TTL of
   assert.equal(lab.lack("www.outside.net. A", RD), "99 www.outside.net. A 0");
 });
 
+test("an expired NXDOMAIN has an extended error of its own (RFC 8914 section 4.20)", () => {
+  const lab = forwardingLab();
+  lab.cached("no.far. A", { ...NONE, seconds: 10, keptSeconds: 1000 });
+  lab.clock(NOW + 20);
+  assert(lab.cache.useStale(lab.cache.find(lab.key("no.far."), 1, 0), NOW + 50));
+  assert.deepEqual(lab.ask("no.far. A", RD), [
+    "NXDOMAIN rd ra ede=19",
+    "authority far. 30 IN SOA ns.far. host.far. 1 2 3 4 60",
+  ]);
+});
+
 test("whoever waited for an answer takes one that has no time", () => {
   const lab = forwardingLab({ isResolver: true });
   const position = lab.cache.position();

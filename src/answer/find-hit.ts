@@ -2,7 +2,7 @@
  * Finds answers in the cache. An entry may be overwritten while it is read: until `isIntact` has spoken nothing of it is
  * trusted, and every place and length in it is held against where it could lead.
  */
-import { EDE } from "../dns/codes.ts";
+import { EDE, RCODE } from "../dns/codes.ts";
 import { ENTRY, ENTRY_OPEN } from "../image/cache.ts";
 import {
   cameSince,
@@ -103,7 +103,7 @@ export function noteAnswered(state: AnswerState): void {
   const { query, hit } = state;
   if (hit.isStale) {
     state.cacheUse = CACHE_USE.STALE;
-    query.extendedError = EDE.STALE_ANSWER;
+    query.extendedError = hit.rcode === RCODE.NXDOMAIN ? EDE.STALE_NXDOMAIN_ANSWER : EDE.STALE_ANSWER;
   } else {
     if (state.cacheUse === CACHE_USE.NONE) state.cacheUse = CACHE_USE.FRESH;
     if (hit.extendedError >= 0) query.extendedError = hit.extendedError;

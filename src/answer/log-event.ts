@@ -1,5 +1,5 @@
 /** Tells the query log and debug capture of an answer. Nothing here waits, and nothing is told while nobody wants it. */
-import { CLASS, EDE, OPCODE, RCODE } from "../dns/codes.ts";
+import { CLASS, OPCODE, RCODE } from "../dns/codes.ts";
 import { COUNTER, threadCounters } from "../image/counters.ts";
 import {
   beginEvent,
@@ -155,7 +155,7 @@ function sourcesOf({ isResolver }: AnswerLog, state: AnswerState): number {
   // The overrides are noted as the first zone wherever there are any.
   if (state.zoneCount > (state.overrides === 0 ? 0 : 1)) sources |= SOURCE.ZONE;
   if (state.isBlocked) sources |= SOURCE.BLOCKED;
-  if (query.extendedError === EDE.STALE_ANSWER) return sources | SOURCE.STALE;
+  if (cacheUse === CACHE_USE.STALE) return sources | SOURCE.STALE;
   // What the cache has for one that was waited for, an upstream has just said.
   if (isResolver) return sources | SOURCE.FORWARDED;
   return cacheUse === CACHE_USE.NONE ? sources : sources | SOURCE.CACHE;
