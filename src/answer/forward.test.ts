@@ -102,6 +102,20 @@ test("the longest match over zones and routes decides, a zone of ours at equal l
   assert.equal(lab.ask("a.deep.corp.test. A", RD).length, 2);
 });
 
+test("DS of a route's own domain is asked where names above it are, where that is not us", () => {
+  const lab = openLab([zone("example.test.", RECORDS)], { answerer: { forwards: true } });
+  lab.route("corp.test.", 50);
+  lab.route("sub.corp.test.", 51);
+  lab.route("deep.example.test.", 52);
+  assert.equal(lab.lack("sub.corp.test. DS", RD), "50 sub.corp.test. DS 0");
+  assert.equal(lab.lack("x.sub.corp.test. DS", RD), "51 x.sub.corp.test. DS 0");
+  assert.equal(lab.lack("sub.corp.test. NS", RD), "51 sub.corp.test. NS 0");
+  assert.equal(lab.lack("deep.example.test. DS", RD), "52 deep.example.test. DS 0");
+  assert.equal(lab.lack("corp.test. DS", RD), "50 corp.test. DS 0");
+  lab.route(".", DEFAULT);
+  assert.equal(lab.lack("corp.test. DS", RD), `${DEFAULT} corp.test. DS 0`);
+});
+
 test("recursion is offered where a route is, and for our own names where there is a default forwarder", () => {
   const lab = openLab([zone("example.test.", RECORDS)], { answerer: { forwards: true } });
   lab.route("corp.test.", 50);

@@ -45,16 +45,35 @@ export function routeOf(view: ImageView, { key, lookup }: RouteProbe, type: numb
   return route === 0 ? defaultRoute : route;
 }
 
-/** Finds our zone for a name: the parent's for DS, which lies on its side of the cut (RFC 4035 section 3.1.4.1). */
+/**
+ * Finds our zone for a name: the parent's for DS, which lies on its side of the cut (RFC 4035 section 3.1.4.1). False: there
+ * is none, and `lookup.route` has the route that matched.
+ */
 export function findOwnZone(view: ImageView, lookup: Lookup, key: NameKey, type: number): boolean {
-  if (findZone(view, lookup, key, 0) === 0) return false;
-  if (type === RRTYPE.DS && lookup.apexLabel === 0 && key.labels > 0) {
-    const { zone } = lookup;
-    if (findZone(view, lookup, key, 1) !== 0) return true;
+  const isOwn = findZone(view, lookup, key, 0) !== 0;
+  if (type !== RRTYPE.DS || lookup.apexLabel !== 0 || key.labels === 0) return isOwn;
+  return isOwn ? findParentZone(view, lookup, key) : findParentRoute(view, lookup, key);
+}
+
+function findParentZone(view: ImageView, lookup: Lookup, key: NameKey): true {
+  const { zone } = lookup;
+  if (findZone(view, lookup, key, 1) === 0) {
     lookup.zone = zone;
     lookup.apexLabel = 0;
   }
   return true;
+}
+
+/** A zone of ours above knows nothing of the domain of a route, and would deny that it is there. */
+function findParentRoute(view: ImageView, lookup: Lookup, key: NameKey): false {
+  const { route } = lookup;
+  const isOurs = findZone(view, lookup, key, 1) !== 0;
+  if (isOurs || (lookup.route === 0 && view.control[CONTROL.DEFAULT_ROUTE] === 0)) {
+    lookup.zone = 0;
+    lookup.route = route;
+    lookup.apexLabel = 0;
+  }
+  return false;
 }
 
 /** Whether what `lookUpName` found is the business of a zone below ours; DS at the cut is ours. */
