@@ -29,7 +29,7 @@ const PAGE_CHARACTERS_MAX = 500_000;
 
 /** `limit` counts rows: a page may have fewer records, and no cursor where it is the last. */
 export function readAnswering(
-  database: Database,
+  database: Pick<Database, "values">,
   zoneRow: ZoneLookup,
   seal: Seal,
   zone: string,

@@ -87,6 +87,16 @@ export type Database = {
   readonly close: () => Promise<void>;
 };
 
+/** What another thread reads beside the one that writes; none of it is shared with that one. */
+export type DatabaseReader = Pick<Database, "get" | "values"> & {
+  /** What is read from now on, until the event turn ends, is as it was at one moment: that of the last commit. */
+  readonly renew: () => void;
+  readonly close: () => Promise<void>;
+};
+
+/** The folder of the node's data directory that a store lies in. */
+export const STORE_FOLDER = "store";
+
 /** A value above this would take overflow pages of its own for long. */
 export const VALUE_BYTES_MAX = 65_536;
 /** Address space, not memory; LMDB's own growth of a map has to wait for readers. */
@@ -110,6 +120,25 @@ function openRoot(directory: string): RootDatabase<string, Uint8Array> {
     mapSize: MAP_BYTES,
     noMemInit: false,
   });
+}
+
+/** Opens the database in `directory`, which is there, to read it. */
+export function openDatabaseReader(directory: string): DatabaseReader {
+  const root: RootDatabase<string, Uint8Array> = open({
+    path: directory,
+    encoding: "string",
+    keyEncoding: "binary",
+    cache: false,
+    readOnly: true,
+    mapSize: MAP_BYTES,
+  });
+  const reading: Reading = { root, written: () => [] };
+  return {
+    get: (table, key) => root.get(withTable(table, key)),
+    values: (table, options) => valuesOf(rowsOf(reading, table, options)),
+    renew: () => root.resetReadTxn(),
+    close: () => root.close(),
+  };
 }
 
 /** Opens or makes the database in `directory`. */
@@ -259,7 +288,10 @@ export function behindPrefix(prefix: Uint8Array): Uint8Array {
   return Buffer.from([0xff]);
 }
 
-function pageOf(layers: Layers, table: Table, options: RangeOptions): RowPage {
+/** Where rows come from: the disk, and what lies over it. */
+type Reading = Pick<Layers, "root" | "written">;
+
+function pageOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
   const { rows, lastKey, isLast } = rowsOf(layers, table, options);
   return {
     rows: rows.map(({ key, value }) => ({ key: key.subarray(1), value })),
@@ -273,7 +305,7 @@ function valuesOf({ rows, lastKey, isLast }: RowPage): ValuePage {
 }
 
 /** Rows whose keys begin with the table's byte. */
-function rowsOf(layers: Layers, table: Table, options: RangeOptions): RowPage {
+function rowsOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
   const { limit, charactersMax = Number.POSITIVE_INFINITY, reverse = false } = options;
   const prefix = withTable(table, options.prefix);
   const after = options.after === undefined ? undefined : withTable(table, options.after);

@@ -18,7 +18,7 @@ export function idKey(kind: Kind, id: string, objectKey?: Uint8Array): Uint8Arra
   return objectKey === undefined ? head : Buffer.concat([head, objectKey]);
 }
 
-export function readObject(database: Database, kind: Kind, key: NaturalKey): StoredEnvelope | undefined {
+export function readObject(database: Pick<Database, "get">, kind: Kind, key: NaturalKey): StoredEnvelope | undefined {
   const text = database.get(TABLE.OBJECT, keyBytes(kind, key));
   return text === undefined ? undefined : unpackEnvelope(text);
 }
@@ -58,7 +58,7 @@ function kept(rows: readonly IdRow[]): readonly IdRow[] {
   return [...rows.filter(({ state }) => state === "alive"), ...dead.slice(0, DEAD_VERSIONS_KEPT)];
 }
 
-export function readZoneRow(database: Database, zone: string): ZoneRow {
+export function readZoneRow(database: Pick<Database, "get">, zone: string): ZoneRow {
   const text = database.get(TABLE.ZONE, keyBytes("zone", [zone]));
   return text === undefined ? freshZoneRow(zone) : JSON.parse(text);
 }

@@ -5,7 +5,7 @@ import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { readAuditPage } from "./audit.ts";
 import { readCounts } from "./counts.ts";
-import { type Database, openDatabase } from "./database.ts";
+import { type Database, openDatabase, STORE_FOLDER } from "./database.ts";
 import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "./engine.ts";
 import { makeFeed } from "./feed.ts";
 import { collectedUpToMs, type Housekeeping, startHousekeeping } from "./housekeeping.ts";
@@ -54,14 +54,13 @@ export type NodeStore = Store & {
   idle(): Promise<void>;
 };
 
-const FOLDER = "store";
 const AUDIT_RETENTION_DAYS = 90;
 const DAY_MS = 86_400_000;
 
 /** Throws OperatorError where it cannot be opened or the secrets do not open; then nothing has changed. */
 export async function openStore(options: StoreOptions): Promise<NodeStore> {
   const { directory, nodeId, now = Date.now, log = () => undefined, secretKey, previousFileKey } = options;
-  const database = open(join(directory, FOLDER));
+  const database = open(join(directory, STORE_FOLDER));
   try {
     const { seal, instanceId } = await settleSecrets(database, secretKey, previousFileKey);
     const clock = makeClock(nodeId, now);
