@@ -37,7 +37,9 @@ export const LEARNED_SECONDS_MAX = 86_400;
 export const LEARNED_FAILURE_SECONDS = 5;
 
 /** Room for the answers on their way to those who wait, where the cache is off. */
-export const CACHE_BYTES_MIN = 2 ** 22;
+export const CACHE_OFF_BYTES = 2 ** 22;
+/** The least that a cache may have: some of the largest answers. */
+export const CACHE_BYTES_MIN = 2 ** 20;
 export const CACHE_BYTES_MAX = 2 ** 32;
 /** The cache comes in steps of this. */
 export const CACHE_STEP_BYTES = 2 ** 16;

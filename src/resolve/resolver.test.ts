@@ -410,5 +410,7 @@ describe("settings", () => {
     assert.notEqual(made.find("a.test."), 0);
     made.setRoutes([DEFAULT], { isEnabled: false });
     assert.equal(made.find("a.test."), 0);
+    made.setRoutes([DEFAULT], { maxBytes: 2 ** 20 });
+    assert.equal(made.resolver.figures().cache.capacityBytes, 2 ** 20, "no more than it may have");
   });
 });

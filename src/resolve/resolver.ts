@@ -344,7 +344,7 @@ function setSettings(state: State, { routes, cache }: ResolveSettings): void {
     if (state.routes.has(route.number)) continue;
     state.routes.set(route.number, { route, pool: state.options.makePool(route), users: 0, isGone: false });
   }
-  const wanted = cache.isEnabled ? cache.maxBytes - (cache.maxBytes % limits.CACHE_STEP_BYTES) : 0;
+  const wanted = cache.isEnabled ? cache.maxBytes - (cache.maxBytes % limits.CACHE_STEP_BYTES) : limits.CACHE_OFF_BYTES;
   const bytes = Math.min(Math.max(wanted, limits.CACHE_BYTES_MIN), limits.CACHE_BYTES_MAX);
   if (bytes !== state.cacheBytes) state.options.cache.resize(bytes);
   else if (state.cache.isEnabled && !cache.isEnabled) flush(state, undefined, true);
