@@ -44,7 +44,8 @@ export function readUint32(reader: Reader): number {
 /** A copy of the next `length` bytes, or an empty array after a fault. */
 export function readBytes(reader: Reader, length: number): Uint8Array {
   const at = take(reader, length);
-  return at < 0 ? EMPTY : reader.bytes.slice(at, at + length);
+  // Not `slice`: a Buffer would share its memory.
+  return at < 0 ? EMPTY : new Uint8Array(reader.bytes.subarray(at, at + length));
 }
 
 /**

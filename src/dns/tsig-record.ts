@@ -120,7 +120,8 @@ function skipName(bytes: Uint8Array, start: number): number {
 
 /** The message before the record at `at`, as it was before that was added, with this id. */
 export function withoutTsig(bytes: Uint8Array, at: number, id: number): Uint8Array {
-  const message = bytes.slice(0, at);
+  // Not `slice`: a Buffer would share its memory.
+  const message = new Uint8Array(bytes.subarray(0, at));
   putUint16(message, 0, id);
   putUint16(message, 10, uint16At(message, 10) - 1);
   return message;

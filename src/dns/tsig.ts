@@ -65,7 +65,7 @@ export type TsigRefusal = {
   readonly key: TsigKey | undefined;
   /** Its record; undefined: FORMERR. */
   readonly record: TsigRecord | undefined;
-  /** The message as it came. */
+  /** The message as it came, not a copy. */
   readonly bytes: Uint8Array;
   readonly outline: Outline;
 };
