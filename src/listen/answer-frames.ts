@@ -10,6 +10,8 @@ const FIRST_BYTES = 4_096;
 export type AnswerFrames = {
   /** An answer of no bytes is silence. */
   readonly add: (token: number, answer: Uint8Array) => void;
+  /** Of what was added since the last time. */
+  readonly bytes: () => number;
   /** What was added since the last time; undefined for nothing. */
   readonly take: () => Uint8Array<ArrayBuffer> | undefined;
 };
@@ -31,6 +33,7 @@ export function createAnswerFrames(): AnswerFrames {
       bytes.set(answer, filled + HEAD_BYTES);
       filled = end;
     },
+    bytes: () => filled,
     take: () => {
       if (filled === 0) return undefined;
       const taken = bytes.slice(0, filled);

@@ -56,8 +56,12 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
     waiting.delete(token);
     known?.onResolved(answer);
   };
-  const hear = (frames: Uint8Array) =>
-    readAnswerFrames(frames, (token, answer) => settle(token, answer.length === 0 ? undefined : answer));
+  const listen = (to: MessagePort) =>
+    to.on("message", (frames: Uint8Array) => {
+      readAnswerFrames(frames, (token, answer) => settle(token, answer.length === 0 ? undefined : answer));
+      // Nothing more is sent before what was sent has been taken.
+      to.postMessage(frames.length);
+    });
   const giveUp = (untilMs: number) => {
     for (const [token, { sinceMs }] of waiting) {
       if (sinceMs > untilMs) return;
@@ -66,7 +70,7 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
   };
   const timer = setInterval(() => giveUp(now() - HANDED_OVER_MS), HANDED_OVER_SWEEP_MS);
   timer.unref();
-  current.on("message", hear);
+  listen(current);
   return {
     pushRefresh: handover.pushRefresh,
     wake: handover.wake,
@@ -81,7 +85,7 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
     connect: (next) => {
       current.close();
       current = next;
-      current.on("message", hear);
+      listen(current);
     },
     close: () => {
       clearInterval(timer);

@@ -24,6 +24,8 @@ export type StreamContext = {
   readonly onFailure: (query: Uint8Array, thrown: unknown) => void;
   /** Milliseconds of a clock that never runs backwards. */
   readonly now: () => number;
+  /** So many bytes wait for a client that were not there before. */
+  readonly onQueued: (bytes: number) => void;
   /** Scratch memory for the answers of one burst. */
   readonly output: Uint8Array;
 };
@@ -116,6 +118,7 @@ export function serveConnection(
   const write = (bytes: Buffer) => {
     state.writingMs ??= now();
     socket.write(bytes, onWritten);
+    if (socket.writableLength > 0) context.onQueued(bytes.length);
     return socket.writableLength <= limits.maxQueuedBytes;
   };
   const onResolved: OnResolved = (answer) => {
@@ -162,7 +165,8 @@ export function serveConnection(
       if (isSlow || isPast(state.openedMs, limits.lifetimeMs, nowMs)) cut();
       else if (isIdle(state) && isPast(state.activeMs, idleMs, nowMs)) close();
     },
-    queuedBytes: () => socket.writableLength,
+    // What a connection that was cut had is on its way out.
+    queuedBytes: () => (socket.destroyed ? 0 : socket.writableLength),
     cut,
     destroy: () => socket.destroy(),
   };

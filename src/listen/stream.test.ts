@@ -316,6 +316,21 @@ test("clients that take no answers are cut where all of them together hold too m
   assert.ok(counters[COUNTER.CONNECTIONS_CUT]! < 5, "no more are cut than it takes");
 });
 
+test("they are cut as soon as it is too much, whenever the times are looked at", async () => {
+  const { client, counters } = await start({
+    sweepMs: 1_000_000,
+    maxQueuedBytes: 5_000_000,
+    maxQueuedBytesOfAll: 250_000,
+  });
+  const greedy = await Promise.all(Array.from({ length: 5 }, client));
+  for (const { socket } of greedy) {
+    socket.pause();
+    socket.write(framed(...Array.from({ length: 1_000 }, (_, id) => longQuery(id, 60_000))));
+  }
+  await until("the cut", () => counters[COUNTER.CONNECTIONS_CUT]! > 0);
+  assert.ok(counters[COUNTER.CONNECTIONS_CUT]! <= 5, "none is counted twice");
+});
+
 test("a client that takes its answers slowly gets all of them", async () => {
   const { client } = await start({ maxQueuedBytes: 10_000, maxBurst: 7 });
   const one = await client();

@@ -14,7 +14,11 @@ export type StreamService = {
 /** Bytes of an IPv6 address that tell clients apart: whoever has one address of a /64 has all of them. */
 const IPV6_CLIENT_BYTES = 8;
 
-function clientKey(address: Uint8Array): string {
+/** Of the bytes that all may have waiting: so many more, and it is looked at who has most of them. */
+const QUEUED_LOOK_SHARE = 1 / 8;
+
+/** What tells one client from another. */
+export function clientKey(address: Uint8Array): string {
   return Buffer.from(address.length === 4 ? address : address.subarray(0, IPV6_CLIENT_BYTES)).toString("latin1");
 }
 
@@ -31,10 +35,18 @@ function cutLargest(connections: ReadonlySet<Connection>, bytesMax: number): voi
   }
 }
 
-export function createStreamService(options: Omit<StreamContext, "output">): StreamService {
+export function createStreamService(options: Omit<StreamContext, "output" | "onQueued">): StreamService {
   const { limits, counters, now } = options;
-  const context: StreamContext = { ...options, output: createOutput() };
   const connections = new Set<Connection>();
+  let queuedSinceLook = 0;
+  // Within the pause of the sweeps many clients at once could be given far more than all of them may hold.
+  const onQueued = (bytes: number) => {
+    queuedSinceLook += bytes;
+    if (queuedSinceLook < limits.maxQueuedBytesOfAll * QUEUED_LOOK_SHARE) return;
+    queuedSinceLook = 0;
+    cutLargest(connections, limits.maxQueuedBytesOfAll);
+  };
+  const context: StreamContext = { ...options, onQueued, output: createOutput() };
   const perClient = new Map<string, number>();
   let drainingSinceMs: number | undefined;
   let onDrained = () => {};

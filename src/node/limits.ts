@@ -20,6 +20,8 @@ export const CLIENT_BYTES_MAX = 2 ** 26;
 export const CLIENT_MS = 8_000;
 export const CLIENT_ROUNDS_MAX = 20;
 export const CLIENT_SWEEP_MS = 250;
+/** Bytes of answers on their way to one thread that sends them itself; the clients beyond wait unanswered. */
+export const ANSWER_BYTES_UNDER_WAY_MAX = 2 ** 22;
 /** Queries that the resolve thread takes, and clients that it answers, before its sockets and timers have their turn. */
 export const CLIENTS_TURN = 64;
 /** How long the control thread waits for what the resolve thread is asked. */

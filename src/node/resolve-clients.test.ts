@@ -23,6 +23,7 @@ function open({ knowsRoute = true }: Options = {}) {
   const replies: { readonly token: number; readonly answer: Buffer }[] = [];
   const failures: Uint8Array[] = [];
   const time = { nowMs: 0, readies: 0 };
+  const way = { isFull: false };
   const clients = createClients({
     answerer: createFakeAnswerer(),
     counters,
@@ -32,6 +33,7 @@ function open({ knowsRoute = true }: Options = {}) {
     isOurs: () => false,
     replies: {
       add: (_, record, answer) => void replies.push({ token: recordToken(record), answer: Buffer.from(answer) }),
+      isFull: () => way.isFull,
     },
     now: () => time.nowMs,
     onReady: () => (time.readies += 1),
@@ -47,7 +49,7 @@ function open({ knowsRoute = true }: Options = {}) {
     clients.take(0, record);
     return record;
   };
-  return { clients, counters, asked, refreshed, replies, failures, time, take };
+  return { clients, counters, asked, refreshed, replies, failures, time, way, take };
 }
 
 const LACKING = testQuery(1, ACTION.RESOLVE);
@@ -148,4 +150,38 @@ test("what is to be refreshed is passed on", () => {
   createHandover(shared, 0).pushRefresh(77);
   openHandoverInbox(shared, [0]).drain(1, clients.take);
   assert.deepEqual([refreshed, replies], [[77], []]);
+});
+
+test("nobody is answered by way of a thread that has too many answers to come, until it has taken some", () => {
+  const { clients, asked, replies, time, way, take } = open();
+  const tokens = () => replies.map(({ token }) => token);
+  take(1, LACKING);
+  way.isFull = true;
+  take(2, testQuery(7, ACTION.LONG, 0, 9));
+  asked[0]?.({ kind: "failed", extendedError: EDE.OTHER });
+  assert.equal(clients.serve(10), false, "there is nothing to be done");
+  assert.deepEqual([tokens(), clients.waiting()], [[], 2]);
+  way.isFull = false;
+  time.readies = 0;
+  clients.relieve();
+  assert.equal(time.readies, 1);
+  assert.equal(clients.serve(10), false);
+  assert.deepEqual(new Set(tokens()), new Set([1, 2]));
+  assert.equal(clients.waiting(), 0);
+});
+
+test("who waits too long for such a thread hears nothing", () => {
+  const { clients, replies, time, way, take } = open();
+  way.isFull = true;
+  take(1, testQuery(7, ACTION.LONG, 0, 9));
+  time.nowMs = CLIENT_MS;
+  clients.sweep();
+  assert.deepEqual(
+    replies.map(({ token, answer }) => [token, answer.length]),
+    [[1, 0]],
+  );
+  way.isFull = false;
+  clients.relieve();
+  clients.serve(10);
+  assert.deepEqual([replies.length, clients.waiting()], [1, 0]);
 });

@@ -29,7 +29,7 @@ export type ClientsOptions = {
   /** Whether the resolver has been told of a route of this number. */
   readonly knowsRoute: (route: number) => boolean;
   readonly isOurs: Exchanger["isOurs"];
-  readonly replies: Pick<Replies, "add">;
+  readonly replies: Pick<Replies, "add" | "isFull">;
   /** Milliseconds of a clock that never runs backwards. */
   readonly now: () => number;
   /** Something is ready that was not: `serve` is to be called. */
@@ -40,8 +40,10 @@ export type ClientsOptions = {
 export type Clients = {
   /** A record of a thread: see HANDOVER. */
   readonly take: (thread: number, record: Uint8Array) => void;
-  /** Answers clients whose question is resolved, at most `most`; whether others are left. */
+  /** Answers clients whose question is resolved, at most `most`; whether others are left that can be answered. */
   readonly serve: (most: number) => boolean;
+  /** A thread that had too many answers to come has taken some. */
+  readonly relieve: () => void;
   /** Those that have waited too long are told so. */
   readonly sweep: () => void;
   /** All that wait are told so. */
@@ -77,10 +79,12 @@ type State = {
 export function createClients(options: ClientsOptions): Clients {
   const scratch = new Uint8Array(STREAM_MESSAGE_BYTES);
   const state: State = { options, waiting: new Set(), scratch, bytes: 0, loops: 0, refusedFull: 0 };
-  const { resolver, now } = options;
+  const { resolver, replies, now } = options;
   const { waiting } = state;
   let ready: Ready[] = [];
   let served = 0;
+  /** Those whose thread has too many answers to come. */
+  let held: Ready[] = [];
   const onResolved = (client: Client, resolved: Resolved) => {
     if (client.isDone) return;
     ready.push({ client, resolved });
@@ -90,15 +94,29 @@ export function createClients(options: ClientsOptions): Clients {
     take: (thread, record) => {
       if (recordKind(record) === HANDOVER_KIND.REFRESH) return resolver.refresh(recordToken(record));
       const client: Client = { thread, record, sinceMs: now(), position: -1, rounds: 0, isDone: false };
-      if (waiting.size < CLIENTS_MAX && state.bytes < CLIENT_BYTES_MAX) return proceed(state, client, onResolved);
+      if (waiting.size < CLIENTS_MAX && state.bytes < CLIENT_BYTES_MAX) {
+        if (!replies.isFull(thread)) return proceed(state, client, onResolved);
+        enlist(state, client);
+        held.push({ client, resolved: STORED });
+        return;
+      }
       state.refusedFull += 1;
       giveUp(state, client, EDE.OTHER);
     },
+    relieve: () => {
+      if (held.length === 0) return;
+      ready = [...ready.slice(served), ...held];
+      served = 0;
+      held = [];
+      options.onReady();
+    },
     serve: (most) => {
       for (let count = 0; count < most && served < ready.length; count++) {
-        const { client, resolved } = ready[served++]!;
+        const one = ready[served++]!;
+        const { client, resolved } = one;
         if (client.isDone) continue;
-        if (resolved.kind === "failed") giveUp(state, client, resolved.extendedError);
+        if (replies.isFull(client.thread)) held.push(one);
+        else if (resolved.kind === "failed") giveUp(state, client, resolved.extendedError);
         else proceed(state, client, onResolved);
       }
       if (served < ready.length) return true;
@@ -122,6 +140,8 @@ export function createClients(options: ClientsOptions): Clients {
   };
 }
 
+const STORED: Resolved = { kind: "stored" };
+
 type OnResolved = (client: Client, resolved: Resolved) => void;
 
 /** Answers the client, or has resolved what the answer lacks. */
@@ -133,7 +153,7 @@ function proceed(state: State, client: Client, onResolved: OnResolved): void {
 
 /** False: what is lacking is not to be had. */
 function resolve(state: State, client: Client, onResolved: OnResolved): boolean {
-  const { options, waiting } = state;
+  const { options } = state;
   const { key, type, flags, route } = options.answerer.need;
   const name = new Uint8Array(key.length + 1);
   name.set(key.lower.subarray(0, key.length));
@@ -143,8 +163,7 @@ function resolve(state: State, client: Client, onResolved: OnResolved): boolean 
       state.loops += 1;
       return false;
     }
-    waiting.add(client);
-    state.bytes += client.record.length;
+    enlist(state, client);
   }
   client.rounds += 1;
   if (client.rounds > CLIENT_ROUNDS_MAX || !options.knowsRoute(route)) return false;
@@ -152,9 +171,16 @@ function resolve(state: State, client: Client, onResolved: OnResolved): boolean 
   return true;
 }
 
-/** Answers from what there is. */
+function enlist(state: State, client: Client): void {
+  if (state.waiting.has(client)) return;
+  state.waiting.add(client);
+  state.bytes += client.record.length;
+}
+
+/** Answers from what there is; not at all where the thread takes none. */
 function giveUp(state: State, client: Client, extendedError: number): void {
-  finish(state, client, answer(state, client, extendedError));
+  const { replies } = state.options;
+  finish(state, client, replies.isFull(client.thread) ? 0 : answer(state, client, extendedError));
 }
 
 function finish(state: State, client: Client, length: number): void {

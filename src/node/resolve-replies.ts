@@ -4,10 +4,13 @@ import { HANDOVER_KIND } from "../image/handover.ts";
 import { type AnswerFrames, createAnswerFrames } from "../listen/answer-frames.ts";
 import { recordControl, recordKind, recordName, recordToken } from "../listen/handover-record.ts";
 import type { ReplySender } from "../listen/linux/reply.ts";
+import { ANSWER_BYTES_UNDER_WAY_MAX } from "./limits.ts";
 
 export type Replies = {
   /** Takes the answer to a record of a thread along; it is copied. One of no bytes says that there is none. */
   readonly add: (thread: number, record: Uint8Array, answer: Uint8Array) => void;
+  /** Whether a thread that sends answers itself has so many bytes of them to come that it had better not be given more. */
+  readonly isFull: (thread: number) => boolean;
   /** Sends what was added; the number of answers that could not be sent since the last time. */
   readonly send: () => number;
   /** The way to a thread that has begun; the one to its predecessor is closed. */
@@ -15,14 +18,25 @@ export type Replies = {
   readonly close: () => void;
 };
 
-type Way = { readonly port: MessagePort; readonly frames: AnswerFrames };
+type Way = {
+  readonly port: MessagePort;
+  readonly frames: AnswerFrames;
+  /** Bytes that were sent and that the thread has not said it has taken. */
+  underWay: number;
+};
 
-/** `descriptorOf` gives the descriptor of a thread's socket; without a sender, every thread sends its answers itself. */
+/**
+ * `descriptorOf` gives the descriptor of a thread's socket; without a sender, every thread sends its answers itself.
+ * `onRelief` is called when a thread that had too much to come has taken some of it.
+ */
 export function createReplies(
   sender: ReplySender | undefined,
   descriptorOf: (thread: number, socket: number) => number | undefined,
+  onRelief: () => void,
 ): Replies {
   const ways = new Map<number, Way>();
+  const isFull = (way: Way | undefined) =>
+    way !== undefined && way.underWay + way.frames.bytes() >= ANSWER_BYTES_UNDER_WAY_MAX;
   let dropped = 0;
   return {
     add: (thread, record, answer) => {
@@ -33,18 +47,28 @@ export function createReplies(
       if (sender === undefined || descriptor === undefined) dropped += 1;
       else dropped += sender.add(descriptor, recordName(record), recordControl(record), answer);
     },
+    isFull: (thread) => isFull(ways.get(thread)),
     send: () => {
       const total = dropped + (sender?.send() ?? 0);
       dropped = 0;
-      for (const { port, frames } of ways.values()) {
-        const taken = frames.take();
-        if (taken !== undefined) port.postMessage(taken, [taken.buffer]);
+      for (const way of ways.values()) {
+        const taken = way.frames.take();
+        if (taken === undefined) continue;
+        way.underWay += taken.length;
+        way.port.postMessage(taken, [taken.buffer]);
       }
       return total;
     },
     connect: (thread, port) => {
       ways.get(thread)?.port.close();
-      ways.set(thread, { port, frames: createAnswerFrames() });
+      const way: Way = { port, frames: createAnswerFrames(), underWay: 0 };
+      ways.set(thread, way);
+      port.on("message", (takenBytes: number) => {
+        const wasFull = isFull(way);
+        way.underWay -= takenBytes;
+        if (wasFull && !isFull(way)) onRelief();
+      });
+      onRelief();
     },
     close: () => {
       for (const { port } of ways.values()) port.close();

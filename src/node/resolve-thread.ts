@@ -114,8 +114,11 @@ function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
   });
   const libc = openLibc();
   const sender = libc === undefined ? undefined : createReplySender(libc);
-  const replies = createReplies(sender, (of, socket) => sockets[of]?.[socket]);
-  for (const one of data.listenerPorts) replies.connect(one.thread, one.port);
+  const replies = createReplies(
+    sender,
+    (of, socket) => sockets[of]?.[socket],
+    () => clients.relieve(),
+  );
   const counters = threadCounters(shared, thread);
   const way = createControlWay(resolver, exchanges, (figures) => ({
     ...figures,
@@ -140,6 +143,7 @@ function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
       }),
     ),
   });
+  for (const one of data.listenerPorts) replies.connect(one.thread, one.port);
   const send = () => {
     counters[COUNTER.DROPPED]! += replies.send();
   };
