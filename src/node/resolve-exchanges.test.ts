@@ -1,15 +1,19 @@
 /** Real upstreams behind the whole way of a query: what they are asked by, and how they are found. */
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { test } from "node:test";
 import { makeCertificate } from "../../tests/support/certificates.ts";
 import { openUdpClient } from "../../tests/support/dns-client.ts";
 import { openResolveLab } from "../../tests/support/resolve-lab.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../tests/support/scripted-upstream.ts";
+import { waitFor } from "../../tests/support/wait.ts";
 import { answerLines, decode, queryBytes, zone } from "../../tests/support/zone-lab.ts";
 import { FLAG } from "../dns/codes.ts";
 import type { Upstream } from "../dns/upstream.ts";
 import { publishZoneFile } from "../publish/zone-file-source.ts";
+import { restartsOf } from "./status.ts";
 
+const DYING_ENTRY = new URL("../../tests/support/dying-resolve-entry.ts", import.meta.url);
 const ENTRY = new URL("./resolve-entry.ts", import.meta.url);
 const handler = ({ name }: { readonly name: string }) => ({ kind: "answer", text: `${name} 300 A 192.0.2.7` }) as const;
 
@@ -73,4 +77,26 @@ test("an upstream over TLS is believed where an authority of the settings vouche
   const otherName = { ...upstream, tlsName: "other.example" };
   assert.match((await askThrough(server, { upstream: otherName, caPem: authority.cert }))[0] ?? "", /^SERVFAIL/);
   assert.equal(server.queries.length, 1);
+});
+
+const WAITING = 300;
+const openFiles = () => readdirSync("/proc/self/fd").length;
+
+test("what a thread that died has left open is closed by the one that comes after it", async () => {
+  await using server = await startScriptedUpstream({ handler: () => ({ kind: "silence" }) });
+  const { port } = server;
+  const upstream: Upstream = { transport: "dns", host: "127.0.0.1", isAddress: true, port, tlsName: undefined };
+  await using lab = await openResolveLab({ udp: "batch", entry: DYING_ENTRY, route: { upstreams: [upstream] } });
+  const client = await openUdpClient({ port: lab.addresses[0]?.port ?? 0 });
+  using _ = { [Symbol.dispose]: client.close };
+  const before = openFiles();
+  for (let death = 1; death <= 3; death++) {
+    const ask = (name: string) => void client.ask(queryBytes(`${name}.example. A`, { flags: FLAG.RD }), 1);
+    for (let index = 0; index < WAITING; index++) ask(`n${index}-${death}`);
+    await waitFor("upstreams are being asked", 10_000, () => openFiles() >= before + WAITING / 2);
+    ask("kill");
+    await waitFor("the thread is replaced", 10_000, () => restartsOf(lab.status, "resolve") === death);
+    await waitFor("its sockets are closed", 10_000, () => openFiles() < before + WAITING / 10);
+    await waitFor("the new one is there", 10_000, async () => (await lab.link.figures())?.waiting === 0);
+  }
 });

@@ -11,21 +11,22 @@ import { createTimers } from "../resolve/timers.ts";
 import { createTlsStreams } from "../resolve/tls.ts";
 import { openPortableUdpSockets } from "../resolve/udp-portable.ts";
 import { createHealthResolver } from "./health-resolver.ts";
-import { UPSTREAM_DESCRIPTOR_SHARE, UPSTREAM_SOCKETS_MAX } from "./limits.ts";
-import { descriptorLimit } from "./open-files.ts";
 import type { OpenExchanges } from "./resolve-thread.ts";
 
-export const openExchanges: OpenExchanges = ({ shared, ownThread, caPem }) => {
+export const openExchanges: OpenExchanges = ({ shared, ownThread, caPem, descriptors }) => {
   const timers = createTimers();
   const chance = createChance();
   const libc = openLibc();
+  const words = new Int32Array(descriptors);
   const openSockets: OpenUdpSockets =
-    libc === undefined ? openPortableUdpSockets : (options) => openLinuxUdpSockets(libc, options);
+    libc === undefined
+      ? openPortableUdpSockets
+      : (options) => openLinuxUdpSockets(libc, { ...options, descriptors: words });
   const tcp = createTcpStreams(timers, chance);
   const tls = createTlsStreams(timers, chance, caPem);
   const exchanger = createExchanger({
     openSockets,
-    socketsMax: Math.min(UPSTREAM_SOCKETS_MAX, Math.floor(descriptorLimit() * UPSTREAM_DESCRIPTOR_SHARE)),
+    socketsMax: words.length - 1,
     tcp,
     tls,
     timers,

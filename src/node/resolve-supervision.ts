@@ -3,8 +3,9 @@ import { MessageChannel, type MessagePort } from "node:worker_threads";
 import type { Log } from "../base/log.ts";
 import type { SharedImage } from "../image/shared.ts";
 import type { AnswerOptions } from "../listen/threads.ts";
-import { RESOLVE_HEAP_MB } from "./limits.ts";
+import { RESOLVE_HEAP_MB, UPSTREAM_DESCRIPTOR_SHARE, UPSTREAM_SOCKETS_MAX } from "./limits.ts";
 import { type LinkedThread, superviseLinked } from "./linked-thread.ts";
+import { descriptorLimit } from "./open-files.ts";
 import type { ResolveCommand, ResolveData } from "./resolve-thread.ts";
 import type { NodeStatus } from "./status.ts";
 
@@ -34,6 +35,9 @@ export type ResolveSupervision = LinkedThread<ResolveCommand> & {
 export function startResolve(options: ResolveSupervisionOptions): ResolveSupervision {
   const { shared, status, thread, ownThread, sockets, caPem } = options;
   const listeners = new Map<number, (port: MessagePort) => void>();
+  const upstreamSockets = Math.min(UPSTREAM_SOCKETS_MAX, Math.floor(descriptorLimit() * UPSTREAM_DESCRIPTOR_SHARE));
+  // Outlives the thread: its replacement closes what it left open.
+  const descriptors = new SharedArrayBuffer((upstreamSockets + 1) * Int32Array.BYTES_PER_ELEMENT);
   const linked = superviseLinked<ResolveCommand>({
     ...options,
     name: "resolve",
@@ -53,6 +57,7 @@ export function startResolve(options: ResolveSupervisionOptions): ResolveSupervi
         sockets,
         options: options.options,
         caPem,
+        descriptors,
         port,
         listenerPorts: ways,
       };

@@ -39,6 +39,8 @@ export type ResolveData = {
   readonly options: AnswerOptions;
   /** Certificates in PEM form that upstreams over TLS may be vouched for by, besides the system's. */
   readonly caPem: string | undefined;
+  /** One word for each socket that it may ask upstreams by, and one more: see UdpSocketsOptions. */
+  readonly descriptors: SharedArrayBuffer;
   /** To the control thread, and to the threads that send answers themselves; transferred. */
   readonly port: MessagePort;
   readonly listenerPorts: readonly ListenerPort[];
