@@ -379,6 +379,7 @@ function refuseUnread(query: Query, rcode: number): void {
   query.subnetLength = 0;
   query.wantsNsid = false;
   query.wantsKeepalive = false;
+  query.wantsPadding = false;
   query.rcode = rcode;
 }
 

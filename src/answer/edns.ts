@@ -16,6 +16,8 @@ export type EdnsOptions = {
 const OPT_LENGTH = 11;
 const OPTION_HEADER = 4;
 const SUBNET_HEADER = 4;
+/** Answers are padded to a multiple of it (RFC 8467 section 4.1). */
+const PADDING_BLOCK = 468;
 
 /** Bytes that the OPT RR of this query's answer takes, an extended error aside, which is told where there is room left. */
 export function optLength(query: Query, options: EdnsOptions): number {
@@ -25,6 +27,7 @@ export function optLength(query: Query, options: EdnsOptions): number {
   if (query.wantsNsid && options.nodeId.length > 0) length += OPTION_HEADER + options.nodeId.length;
   if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) length += OPTION_HEADER + 2;
   if (query.subnetLength > 0) length += OPTION_HEADER + query.subnetLength;
+  if (isPadded(query)) length += OPTION_HEADER;
   return length;
 }
 
@@ -33,6 +36,8 @@ export function putOpt(query: Query, options: EdnsOptions): void {
   if (!query.hasEdns) return;
   const { data } = query;
   const start = query.at;
+  const padding = isPadded(query);
+  const end = padding || query.extendedError >= 0 ? query.limit + optLength(query, options) : 0;
   data.setUint8(start, 0);
   data.setUint16(start + 1, RRTYPE.OPT);
   data.setUint16(start + 3, options.maxUdpSize);
@@ -47,12 +52,26 @@ export function putOpt(query: Query, options: EdnsOptions): void {
     at = putNumber(data, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
   if (query.subnetLength > 0) at = putSubnet(data, at, query);
-  if (query.extendedError >= 0 && at + OPTION_HEADER + 2 <= query.limit + optLength(query, options)) {
-    at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
-  }
+  const errorEnd = at + OPTION_HEADER + 2 + (padding ? OPTION_HEADER : 0);
+  if (query.extendedError >= 0 && errorEnd <= end) at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
+  if (padding) at = putPadding(query, at, end);
   data.setUint16(start + 9, at - start - OPT_LENGTH);
   query.at = at;
   query.additionals++;
+}
+
+/** Over UDP and TCP whoever listens reads the answer itself, and padding would hide nothing (RFC 7830 section 6). */
+function isPadded(query: Query): boolean {
+  return query.wantsPadding && (query.transport === TRANSPORT.DOT || query.transport === TRANSPORT.DOH);
+}
+
+/** The last option: it fills the message to a whole number of blocks, or to its end. */
+function putPadding({ bytes, data, start }: Query, at: number, end: number): number {
+  const blocks = Math.ceil((at + OPTION_HEADER - start) / PADDING_BLOCK);
+  const paddedEnd = Math.min(start + blocks * PADDING_BLOCK, end);
+  const from = putOption(data, at, EDNS_OPTION.PADDING, paddedEnd - at - OPTION_HEADER);
+  bytes.fill(0, from, paddedEnd);
+  return paddedEnd;
 }
 
 function putOption(data: DataView, at: number, code: number, length: number): number {

@@ -58,6 +58,8 @@ export type Query = {
   dnssecOk: boolean;
   wantsNsid: boolean;
   wantsKeepalive: boolean;
+  /** The query was padded (RFC 7830), and so is its answer where the transport is encrypted. */
+  wantsPadding: boolean;
   /** Bytes of the COOKIE option that were sent, 0 for none: 8, or 16 to 40. `cookie` has whole words of them. */
   cookieLength: number;
   readonly cookie: Int32Array;
@@ -131,6 +133,7 @@ export function createQuery(): Query {
     dnssecOk: false,
     wantsNsid: false,
     wantsKeepalive: false,
+    wantsPadding: false,
     cookieLength: 0,
     cookie: new Int32Array(10),
     subnetAt: 0,
@@ -176,6 +179,7 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   query.dnssecOk = false;
   query.wantsNsid = false;
   query.wantsKeepalive = false;
+  query.wantsPadding = false;
   query.cookieLength = 0;
   query.subnetAt = 0;
   query.subnetLength = 0;
@@ -303,6 +307,7 @@ function readOptions(query: Query, from: number, end: number): boolean {
       }
     } else if (code === EDNS_OPTION.NSID) query.wantsNsid = true;
     else if (code === EDNS_OPTION.TCP_KEEPALIVE) query.wantsKeepalive = true;
+    else if (code === EDNS_OPTION.PADDING) query.wantsPadding = true;
     else if (code === EDNS_OPTION.CLIENT_SUBNET && query.subnetAt === 0) {
       query.subnetAt = at;
       query.subnetBytes = length;

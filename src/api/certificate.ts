@@ -11,14 +11,13 @@ import { errorText, OperatorError } from "../base/errors.ts";
 import { ipFromText } from "../base/ip.ts";
 import type { Log } from "../base/log.ts";
 import { readableFault } from "../base/private-path.ts";
+import type { Identity } from "../base/tls.ts";
 import { CERTIFICATE_CHECK_MS, CERTIFICATE_FILE_BYTES_MAX, SELF_MADE_DAYS, SELF_MADE_RENEW_DAYS } from "./limits.ts";
 import { makeSelfSigned } from "./self-signed.ts";
 
 export type CertificateSource =
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string }
   | { readonly kind: "self-made"; readonly directory: string; readonly names: readonly string[] };
-
-export type Identity = { readonly cert: string; readonly key: string };
 
 const DAY_MS = 86_400_000;
 const CERT_NAME = "api-certificate.pem";
@@ -30,8 +29,7 @@ const KEY_NAME = "api-key.pem";
  */
 export function loadIdentity(source: CertificateSource, nowMs: number): Identity {
   if (source.kind === "files") return readIdentity(source.certFile, source.keyFile);
-  const certFile = join(source.directory, CERT_NAME);
-  const keyFile = join(source.directory, KEY_NAME);
+  const { certFile, keyFile } = selfMadeFiles(source.directory);
   requirePrivateKey(keyFile);
   const kept = keptIdentity(certFile, keyFile);
   if (kept !== undefined && isFit(kept, source.names, nowMs)) return kept;
@@ -41,6 +39,11 @@ export function loadIdentity(source: CertificateSource, nowMs: number): Identity
   writePrivately(keyFile, made.key);
   writePrivately(certFile, made.cert);
   return made;
+}
+
+/** Where the self-made certificate and its key lie. */
+export function selfMadeFiles(directory: string): { readonly certFile: string; readonly keyFile: string } {
+  return { certFile: join(directory, CERT_NAME), keyFile: join(directory, KEY_NAME) };
 }
 
 function readIdentity(certFile: string, keyFile: string): Identity {
@@ -113,28 +116,38 @@ export type CertificateWatch = {
 /**
  * Gives `use` every later certificate: changed files, or a self-made one that is renewed before its end. Files are looked
  * at rather than watched: that hears of symbolic links that are turned, as container platforms do it, and of any file
- * system. A pair that cannot be used changes nothing.
+ * system. A pair that cannot be used changes nothing. `name` says in the log whose certificate it is.
  */
 export function watchIdentity(
   source: CertificateSource,
-  first: Identity,
+  first: Identity | undefined,
   use: (identity: Identity) => void,
-  surroundings: { readonly now: () => number; readonly log: Log; readonly checkMs?: number },
+  surroundings: {
+    readonly now: () => number;
+    readonly log: Log;
+    readonly checkMs?: number;
+    readonly name?: string;
+  },
 ): CertificateWatch {
-  const { now, log } = surroundings;
+  const { now, log, name = "api" } = surroundings;
   let current = first;
   let lastFault = "";
   const reload = (): void => {
     try {
       const next = loadIdentity(source, now());
       lastFault = "";
-      if (next.cert === current.cert && next.key === current.key) return;
+      if (next.cert === current?.cert && next.key === current.key) return;
       use(next);
+      const how = current === undefined ? "taken" : "taken anew";
       current = next;
-      log("info", "api: the certificate was taken anew", { valid_to: new X509Certificate(next.cert).validTo });
+      log("info", `${name}: the certificate was ${how}`, { valid_to: new X509Certificate(next.cert).validTo });
     } catch (error) {
       const fault = errorText(error);
-      if (fault !== lastFault) log("error", `api: the certificate in use stays: ${fault}`);
+      if (fault !== lastFault)
+        log(
+          "error",
+          `${name}: ${current === undefined ? "waits for a certificate" : "the certificate in use stays"}: ${fault}`,
+        );
       lastFault = fault;
     }
   };

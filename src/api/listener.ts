@@ -1,5 +1,4 @@
 /** The TLS listener: HTTP/2 and HTTP/1.1 on one port, with bounds on everything that a client can open or leave open. */
-import { constants } from "node:crypto";
 import {
   createSecureServer,
   type Http2SecureServer,
@@ -7,31 +6,11 @@ import {
   type Http2ServerResponse,
 } from "node:http2";
 import type { Socket } from "node:net";
+import { type Identity, TLS } from "../base/tls.ts";
 import { watchAnswers } from "./answer-deadline.ts";
-import type { Identity } from "./certificate.ts";
 import { plainAddress } from "./client-address.ts";
 import * as limits from "./limits.ts";
 import { rateKey } from "./rate-limiter.ts";
-
-/** Those of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325 section 4.2). */
-const CIPHERS = [
-  "TLS_AES_256_GCM_SHA384",
-  "TLS_CHACHA20_POLY1305_SHA256",
-  "TLS_AES_128_GCM_SHA256",
-  "ECDHE-ECDSA-AES128-GCM-SHA256",
-  "ECDHE-RSA-AES128-GCM-SHA256",
-  "ECDHE-ECDSA-AES256-GCM-SHA384",
-  "ECDHE-RSA-AES256-GCM-SHA384",
-  "ECDHE-ECDSA-CHACHA20-POLY1305",
-  "ECDHE-RSA-CHACHA20-POLY1305",
-];
-
-/** No renegotiation: it is work for the asking (TLS 1.3 has none). */
-export const TLS = {
-  minVersion: "TLSv1.2",
-  ciphers: CIPHERS.join(":"),
-  secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
-} as const;
 
 export type Listener = {
   readonly server: Http2SecureServer;

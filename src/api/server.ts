@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fastify from "fastify";
 import { OperatorError } from "../base/errors.ts";
 import type { Cidr } from "../base/ip.ts";
+import { TLS } from "../base/tls.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type Authenticate, takeToken } from "./admission.ts";
@@ -16,7 +17,7 @@ import { type CertificateSource, loadIdentity, watchIdentity } from "./certifica
 import { crossOrigin } from "./cross-origin.ts";
 import { addDocumentation } from "./documentation.ts";
 import * as limits from "./limits.ts";
-import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits, TLS } from "./listener.ts";
+import { createListener, LISTENER_LIMITS, type Listener, type ListenerLimits } from "./listener.ts";
 import { openApiRoute } from "./openapi.ts";
 import { problemOf } from "./problem.ts";
 import { createRateLimiter, type RateClass, rateKey } from "./rate-limiter.ts";

@@ -73,6 +73,17 @@ export const COUNTER = {
   REFRESHES: 528,
   /** Events that the query log or debug capture wanted and had no room for. */
   EVENTS_DROPPED: 529,
+  /** Of DNS over TLS, and a place further on each of DNS over HTTPS. */
+  SECURE_LISTENING: 530,
+  SECURE_OPEN: 532,
+  SECURE_ACCEPTED: 534,
+  SECURE_REFUSED: 536,
+  HANDSHAKES_FAILED: 538,
+  /** Requests over HTTP/2 and HTTP/1.1, those answered by a status that is no answer of DNS, connections cut for a limit. */
+  HTTP2_REQUESTS: 540,
+  HTTP1_REQUESTS: 541,
+  HTTPS_REFUSED: 542,
+  HTTPS_CUT: 543,
   LATENCY_SUM_SECONDS: 767,
   LATENCY_BUCKETS: 768,
 } as const;

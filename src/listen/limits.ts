@@ -70,3 +70,66 @@ export const STREAM_LIMITS: StreamLimits = {
 
 /** The longest DNS message over a stream: its length has two bytes (RFC 1035 section 4.2.2). */
 export const STREAM_MESSAGE_BYTES = 65_535;
+
+/** The bounds of the listeners over TLS, of each of its own. */
+export type SecureLimits = {
+  /** Connections, those in their handshake among them, and of one client: an IPv4 address or an IPv6 /64. */
+  readonly maxConnections: number;
+  readonly maxConnectionsPerClient: number;
+  /** From the connection to the end of the handshake. */
+  readonly handshakeMs: number;
+  /** What was accepted by a listener that is moved or switched off has so long to end. */
+  readonly drainMs: number;
+  /** How soon an address that could not be bound is tried again. */
+  readonly bindRetryMs: number;
+};
+
+export const SECURE_LIMITS: SecureLimits = {
+  maxConnections: 10_000,
+  maxConnectionsPerClient: 1_000,
+  handshakeMs: 5_000,
+  drainMs: 2_000,
+  bindRetryMs: 1_000,
+};
+
+/** The bounds of DNS over HTTPS besides them. */
+export type HttpsLimits = {
+  /** Requests that one HTTP/2 connection may have under way (RFC 9113 section 5.1.2). */
+  readonly maxStreams: number;
+  /** All fields of a request with its path. */
+  readonly headerBytes: number;
+  /** What one HTTP/2 connection may hold in the library's memory, megabytes. */
+  readonly sessionMemoryMb: number;
+  /** Streams that a client may open and reset at once, and a second after that (CVE-2023-44487). */
+  readonly resetBurst: number;
+  readonly resetsPerSecond: number;
+  /** Invalid frames, and streams beyond `maxStreams`, after which an HTTP/2 connection is cut. */
+  readonly maxFaults: number;
+  /** From a request to the end of its answer, its body and the client's taking it included. Longer than any is resolved. */
+  readonly requestMs: number;
+  /** A connection without a request under way is closed after this time, */
+  readonly idleMs: number;
+  /** and every one after this. */
+  readonly lifetimeMs: number;
+  /** Bodies and answers that one connection has waiting, in bytes, above which it is refused more. */
+  readonly maxQueuedBytes: number;
+  /** The same of all together, above which those that hold most are cut. */
+  readonly maxQueuedBytesOfAll: number;
+  /** How often the times above are looked at. */
+  readonly sweepMs: number;
+};
+
+export const HTTPS_LIMITS: HttpsLimits = {
+  maxStreams: 100,
+  headerBytes: 16_384,
+  sessionMemoryMb: 2,
+  resetBurst: 256,
+  resetsPerSecond: 64,
+  maxFaults: 100,
+  requestMs: 15_000,
+  idleMs: 30_000,
+  lifetimeMs: 3_600_000,
+  maxQueuedBytes: 2 ** 20,
+  maxQueuedBytesOfAll: 64 * 2 ** 20,
+  sweepMs: 250,
+};

@@ -23,7 +23,7 @@ export function clientKey(address: Uint8Array): string {
 }
 
 /** Cuts the connections with most answers waiting, until no more than `bytesMax` wait in all. */
-function cutLargest(connections: ReadonlySet<Connection>, bytesMax: number): void {
+export function cutLargest(connections: ReadonlySet<Pick<Connection, "queuedBytes" | "cut">>, bytesMax: number): void {
   let queued = 0;
   for (const connection of connections) queued += connection.queuedBytes();
   if (queued <= bytesMax) return;

@@ -124,10 +124,9 @@ export const SETTINGS = {
   "transport.cert_file": {
     type: optional(TEXT),
     fallback: "",
-    help: "certificate chain for DNS over TLS and HTTPS",
-    isUnused: true,
+    help: "certificate chain for DNS over TLS and HTTPS, PEM; empty: the API's",
   },
-  "transport.key_file": { type: optional(TEXT), fallback: "", help: "its private key", isUnused: true },
+  "transport.key_file": { type: optional(TEXT), fallback: "", help: "its private key, PEM" },
   "auth.initial_admin_password": {
     type: optional(secret(PASSWORD_CHARACTERS_MIN, PASSWORD_CHARACTERS_MAX)),
     fallback: "",

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { FromHealth, HealthPort, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import type { Address } from "../listen/address.ts";
+import type { SecureSettings } from "../listen/secure-switch.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
@@ -35,6 +36,8 @@ export type ControlPlaneOptions = {
   readonly onAdminPassword: (password: string) => void;
   /** Called when all zones are in the image. */
   readonly onPublished: () => void;
+  /** Called with where DNS over TLS and HTTPS are wanted, whenever that changes. */
+  readonly onTransport: (settings: SecureSettings) => void;
 };
 
 /** Until replication has peers, a node is alone: what it takes is active at once. */

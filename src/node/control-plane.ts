@@ -13,6 +13,7 @@ import { type HealthPlane, openHealthPlane } from "./health-plane.ts";
 import { openNotifier } from "./notify-plane.ts";
 import { openQueryLog, type QueryLog } from "./query-log.ts";
 import { openResolvePlane } from "./resolve-plane.ts";
+import { followTransport } from "./secure-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -107,6 +108,8 @@ export async function openControlPlane(
     },
     closing,
   );
+  // The API has made the certificate where none is configured.
+  followTransport(store, options.onTransport);
   return { store, publisher, api, imported, queryLog };
 }
 

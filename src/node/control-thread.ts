@@ -10,6 +10,7 @@ import type { Log, LogLine } from "../base/log.ts";
 import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { type Address, hostText } from "../listen/address.ts";
+import type { SecureSettings } from "../listen/secure-switch.ts";
 import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
@@ -60,6 +61,8 @@ export type ControlMessage =
   | { readonly kind: "admin-password"; readonly password: string }
   /** Every zone can be answered; the API is still being opened. */
   | { readonly kind: "published" }
+  /** Where DNS over TLS and HTTPS are wanted, now. */
+  | { readonly kind: "transport"; readonly settings: SecureSettings }
   | { readonly kind: "ready"; readonly management: Address; readonly api: Address; readonly served: ServedZones }
   /** The node cannot start: `faults` are printed, then `summary`. */
   | { readonly kind: "refused"; readonly faults: readonly string[]; readonly summary: string };
@@ -102,6 +105,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
         log,
         onAdminPassword: (password) => say({ kind: "admin-password", password }),
         onPublished: () => say({ kind: "published" }),
+        onTransport: (settings) => say({ kind: "transport", settings }),
       },
       closing,
     );

@@ -41,6 +41,8 @@ export const LIFELESS_AFTER_MS = 20_000;
 export const HEALTH_LIFELESS_AFTER_MS = 10_000;
 /** Nor has the resolve thread. */
 export const RESOLVE_LIFELESS_AFTER_MS = 10_000;
+/** Nor has the thread of DNS over TLS and HTTPS. */
+export const SECURE_LIFELESS_AFTER_MS = 10_000;
 /** A thread that is ended ends at once; one that has not by then never will. */
 export const STUCK_AFTER_MS = 5_000;
 
@@ -84,10 +86,10 @@ export const SECRET_FILE_BYTES_MAX = 2 ** 16;
 export const AUTHORITIES_BYTES_MAX = 2 ** 20;
 
 /**
- * Readers of the image besides the threads that answer UDP: stream, health, control where it explains an answer, resolve, and
+ * Readers of the image besides the threads that answer UDP: stream, secure, health, control where it explains an answer, resolve, and
  * once more resolve where it asks our own zones for a host.
  */
-const READERS_BESIDE = 5;
+const READERS_BESIDE = 6;
 export const ANSWER_THREADS_MAX = MAX_THREADS - READERS_BESIDE;
 
 /** Zones that the log names one by one at the start. */

@@ -6,8 +6,8 @@ import type { NodeMetrics } from "./metrics.ts";
 import { isRunning, isStopping, type NodeStatus } from "./status.ts";
 
 export type Component = { readonly ready: boolean; readonly detail: string };
-/** Without them DNS answers on: from the last states that are known, and from zones and cache. */
-const NOT_NEEDED = ["health", "resolve"];
+/** Without them DNS answers on: from the last states that are known, and from zones and cache, over UDP and TCP. */
+const NOT_NEEDED = ["health", "resolve", "secure"];
 
 export type Readiness = { readonly ready: boolean; readonly components: Readonly<Record<string, Component>> };
 

@@ -25,6 +25,7 @@ import {
   HEALTH_LIFELESS_AFTER_MS,
   LIFELESS_AFTER_MS,
   RESOLVE_LIFELESS_AFTER_MS,
+  SECURE_LIFELESS_AFTER_MS,
   STOP_DEADLINE_MS,
 } from "./limits.ts";
 import type { LinkedThreadCommand } from "./linked-thread.ts";
@@ -32,6 +33,7 @@ import { answerOptions, clearEpoch, type ListenerThread, planListeners, startLis
 import { nodeIdOf } from "./node-id.ts";
 import { type ResolveSupervision, startResolve } from "./resolve-supervision.ts";
 import { startRunner } from "./script-runner.ts";
+import { type SecureSupervision, superviseSecure } from "./secure-supervision.ts";
 import {
   countRestart,
   createNodeStatus,
@@ -52,6 +54,7 @@ export type ThreadPlan = {
   readonly stream: URL;
   readonly health: URL;
   readonly resolve: URL;
+  readonly secure: URL;
   readonly controlHeapMb: number;
   /** Without a sign of life for this long, `control` is ended and replaced. */
   readonly controlLifelessMs: number;
@@ -59,6 +62,8 @@ export type ThreadPlan = {
   readonly healthLifelessMs: number;
   /** The same of `resolve`. */
   readonly resolveLifelessMs: number;
+  /** The same of `secure`. */
+  readonly secureLifelessMs: number;
 };
 
 export const THREAD_PLAN: ThreadPlan = {
@@ -68,10 +73,12 @@ export const THREAD_PLAN: ThreadPlan = {
   stream: new URL("../listen/stream-entry.ts", import.meta.url),
   health: new URL("./health-entry.ts", import.meta.url),
   resolve: new URL("./resolve-entry.ts", import.meta.url),
+  secure: new URL("./secure-entry.ts", import.meta.url),
   controlHeapMb: CONTROL_HEAP_MB,
   controlLifelessMs: LIFELESS_AFTER_MS,
   healthLifelessMs: HEALTH_LIFELESS_AFTER_MS,
   resolveLifelessMs: RESOLVE_LIFELESS_AFTER_MS,
+  secureLifelessMs: SECURE_LIFELESS_AFTER_MS,
 };
 
 export type NodeOptions = {
@@ -95,7 +102,7 @@ export type RunningNode = {
   readonly served: ServedZones;
   readonly udp: "batch" | "dgram";
   readonly answerThreads: number;
-  /** Looks at the API's certificate files at once. */
+  /** Looks at the files of certificates at once. */
   readonly reload: () => void;
   /** Answers what is under way, ends every thread and gives up sockets and lock, within STOP_DEADLINE_MS. */
   readonly stop: () => Promise<void>;
@@ -130,7 +137,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
   const shared = createSharedImage(randomBytes(4).readInt32LE());
   undo.use(renewCookieSecrets(shared, keys.cookies));
   const answerNames = Array.from({ length: answerThreads }, (_, index) => `answer-${index}`);
-  const status = createNodeStatus(["control", "health", "resolve", "stream", ...answerNames]);
+  const status = createNodeStatus(["control", "health", "resolve", "stream", "secure", ...answerNames]);
   const dns = listeners.map(({ address }) => address);
   const frame: Frame = { ...options, shared, status, nodeId, keys, dns };
 
@@ -142,7 +149,7 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     runnerSocket: runner?.socketPath,
     entry: frame.plan.health,
     lifelessMs: frame.plan.healthLifelessMs,
-    thread: answerThreads + 1,
+    thread: answerThreads + 2,
   });
   undo.defer(() => health.thread.terminate());
   const answers = answerOptions(config);
@@ -152,13 +159,16 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     options: answers,
     entry: frame.plan.resolve,
     lifelessMs: frame.plan.resolveLifelessMs,
-    thread: answerThreads + 3,
-    ownThread: answerThreads + 4,
-    sockets: plan.map(({ sockets }) => sockets.map(({ descriptor }) => descriptor)),
+    thread: answerThreads + 4,
+    ownThread: answerThreads + 5,
+    // Behind them is the place of `secure`, which sends its answers itself.
+    sockets: [...plan.map(({ sockets }) => sockets.map(({ descriptor }) => descriptor)), []],
     caPem,
   });
   undo.defer(() => resolve.thread.terminate());
-  const starting = startControl(frame, health, resolve, answerThreads + 2, published.resolve);
+  const secure = superviseSecure({ ...frame, options: answers, thread: plan.length, resolve });
+  undo.defer(() => secure.thread.terminate());
+  const starting = startControl(frame, { health, resolve, secure }, answerThreads + 3, published.resolve);
   // The API may open while DNS answers already.
   await Promise.race([published.promise, starting]);
   const listenerFrame = { ...frame, options: answers, entries: frame.plan, resolve };
@@ -177,10 +187,13 @@ export async function startNode(options: NodeOptions): Promise<RunningNode> {
     served: control.served,
     udp,
     answerThreads,
-    reload: () => control.thread.post({ kind: "reload" }),
+    reload: () => {
+      control.thread.post({ kind: "reload" });
+      secure.reload();
+    },
     stop: async () => {
       setStopping(status);
-      await endThreads(frame, threads, [resolve.thread, health.thread], control.thread);
+      await endThreads(frame, [...threads, secure.thread], [resolve.thread, health.thread], control.thread);
       await kept.disposeAsync();
       log("info", "stopped");
     },
@@ -225,11 +238,17 @@ type RunningControl = {
   readonly served: ServedZones;
 };
 
+/** What `control` speaks with, and is told of when it was replaced. */
+type Links = {
+  readonly health: HealthSupervision;
+  readonly resolve: ResolveSupervision;
+  readonly secure: SecureSupervision;
+};
+
 /** Starts `control` and waits until it serves; `onPublished` is called before that, when its zones can be answered. */
 function startControl(
   frame: Frame,
-  health: HealthSupervision,
-  resolver: ResolveSupervision,
+  { health, resolve: resolver, secure }: Links,
   readingThread: number,
   onPublished: () => void,
 ): Promise<RunningControl> {
@@ -271,6 +290,7 @@ function startControl(
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
         if (message.kind === "refused") return fail(new OperatorError(message.summary, message.faults));
         if (message.kind === "published") return onPublished();
+        if (message.kind === "transport") return secure.apply(message.settings);
         if (message.kind === "admin-password") return frame.onAdminPassword(message.password);
         setRunning(status, "control", true);
         if (started !== undefined) return;
@@ -297,7 +317,7 @@ function startControl(
  */
 async function endThreads(
   frame: Frame,
-  listeners: readonly ListenerThread[],
+  listeners: readonly (SecureSupervision["thread"] | ListenerThread)[],
   besides: readonly SupervisedThread<LinkedThreadCommand>[],
   control: SupervisedThread<ControlCommand>,
 ): Promise<void> {
