@@ -9,7 +9,7 @@ import { ipFromText } from "../base/ip.ts";
 import type { Message } from "../dns/message.ts";
 import { parseUpstream, type Upstream } from "../dns/upstream.ts";
 import type { ExchangeOutcome } from "./exchange.ts";
-import { FAILING_ASKED_MAX } from "./limits.ts";
+import { BACKOFF_FIRST_MS, FAILING_ASKED_MAX, QUESTION_MS } from "./limits.ts";
 import type { Pool } from "./resolver-options.ts";
 import { createServers } from "./servers.ts";
 
@@ -38,8 +38,16 @@ async function startPair(first: Handler, second: Handler): Promise<ScriptedUpstr
   });
 }
 
-function openLab(resolveHost: (host: string) => Promise<readonly string[]> = async () => []) {
-  const lab = openExchangeLab({ socketsMax: 256 });
+type LabOptions = {
+  readonly resolveHost?: (host: string) => Promise<readonly string[]>;
+  readonly nowMs?: () => number;
+};
+
+/** A clock for tests in which nobody is silent: however busy the machine is, no server is taken for that. */
+const slowly = (): number => performance.now() / 20;
+
+function openLab({ resolveHost = async () => [], nowMs }: LabOptions = {}) {
+  const lab = openExchangeLab({ socketsMax: 256, ...(nowMs === undefined ? {} : { nowMs }) });
   const servers = createServers({
     exchanger: lab.exchanger,
     timers: lab.timers,
@@ -68,7 +76,7 @@ describe("several servers", () => {
     );
     using world = openLab();
     assert.equal(textOf(await askPool(world.poolOf(...pairOf(upstream)))), "192.0.2.1");
-    assert.ok(upstream.queries.some(({ server }) => server === "127.0.0.2"));
+    await waitFor("the next one's", 5_000, () => upstream.queries.some(({ server }) => server === "127.0.0.2"));
   });
 
   for (const rcode of [1, 2, 4, 5]) {
@@ -77,10 +85,9 @@ describe("several servers", () => {
         () => ({ kind: "answer", rcode }),
         () => saying("192.0.2.2"),
       );
-      using world = openLab();
-      const startedMs = performance.now();
+      // Time that stands still is over for nobody.
+      using world = openLab({ nowMs: () => 0 });
       assert.equal(textOf(await askPool(world.poolOf(...pairOf(upstream)))), "192.0.2.2");
-      assert.ok(performance.now() - startedMs < 2_000);
       upstream.setHandler(() => ({ kind: "answer", rcode }));
       assert.equal(textOf(await askPool(world.poolOf(...pairOf(upstream)))), `rcode ${rcode}`);
     });
@@ -91,14 +98,14 @@ describe("several servers", () => {
       () => saying("192.0.2.1"),
       () => ({ kind: "answer", rcode: 3 }),
     );
-    using world = openLab();
+    using world = openLab({ nowMs: slowly });
     const outcome = await askPool(world.poolOf(...pairOf(upstream)), ({ answers }) => answers.length > 0);
     assert.equal(textOf(outcome), "rcode 3");
   });
 
   test("one that refuses connections is followed by the next at once, and then asked last", async () => {
     await using upstream = await startScriptedUpstream({ handler: () => saying("192.0.2.1") });
-    using world = openLab();
+    using world = openLab({ nowMs: slowly });
     const pool = world.poolOf(`127.0.0.1:${await freePort()}`, `127.0.0.1:${upstream.port}`);
     for (let each = 0; each < 5; each++) assert.equal(textOf(await askPool(pool)), "192.0.2.1");
     const [dead, good] = pool.figures();
@@ -109,10 +116,10 @@ describe("several servers", () => {
 
   test("the faster one is found, and asked", async () => {
     await using upstream = await startPair(
-      () => ({ ...saying("192.0.2.1"), delayMs: 60 }),
+      () => ({ ...saying("192.0.2.1"), delayMs: 200 }),
       () => saying("192.0.2.2"),
     );
-    using world = openLab();
+    using world = openLab({ nowMs: slowly });
     const pool = world.poolOf(...pairOf(upstream));
     await askPool(pool);
     await waitFor("the second is known", 5_000, async () => {
@@ -137,8 +144,10 @@ describe("several servers", () => {
       return pool.figures()[0]?.isFailing;
     });
     upstream.queries.length = 0;
+    const startedMs = performance.now();
     for (let each = 0; each < 20; each++) assert.equal(textOf(await askPool(pool)), "192.0.2.2");
-    assert.ok(upstream.queries.filter(({ server }) => server === "127.0.0.1").length <= 1);
+    const tries = upstream.queries.filter(({ server }) => server === "127.0.0.1").length;
+    assert.ok(tries <= 1 + (performance.now() - startedMs) / BACKOFF_FIRST_MS, `${tries} tries`);
     state.isBack = true;
     await waitFor("the first is good", 20_000, async () => textOf(await askPool(pool)) === "192.0.2.1");
     assert.equal(pool.figures()[0]?.isFailing, false);
@@ -160,6 +169,7 @@ describe("several servers", () => {
     assert.equal(textOf(await askPool(world.poolOf(`127.0.0.1:${upstream.port}`))), "timeout");
     const tookMs = performance.now() - startedMs;
     assert.ok(tookMs >= 4_400 && tookMs < 15_000, `${tookMs} ms`);
+    assert.ok(QUESTION_MS <= 4_500, "clients wait for five seconds, and half a second is for all but the upstream");
     assert.equal(upstream.queries.length, 3);
   });
 });
@@ -187,7 +197,7 @@ test("figures tell what was asked and what came of it", async () => {
   await using upstream = await startScriptedUpstream({
     handler: () => [{ ...saying("198.51.100.66"), lie: "id" }, saying("192.0.2.1")],
   });
-  using world = openLab();
+  using world = openLab({ nowMs: slowly });
   const pool = world.poolOf(`127.0.0.1:${upstream.port}`);
   await askPool(pool);
   upstream.setHandler(() => SERVFAIL);
@@ -223,9 +233,12 @@ describe("upstreams by name", () => {
       () => saying("192.0.2.2"),
     );
     const asked: string[] = [];
-    using world = openLab(async (host) => {
-      asked.push(host);
-      return ["127.0.0.1", "127.0.0.2"];
+    using world = openLab({
+      nowMs: slowly,
+      resolveHost: async (host) => {
+        asked.push(host);
+        return ["127.0.0.1", "127.0.0.2"];
+      },
     });
     const pool = world.poolOf(`dns.example:${upstream.port}`);
     for (let each = 0; each < 3; each++) assert.equal(textOf(await askPool(pool)), "192.0.2.2");
@@ -234,7 +247,9 @@ describe("upstreams by name", () => {
 
   test("are not waited for where another one is known, and are a fault where they lead nowhere", async () => {
     await using upstream = await startScriptedUpstream({ handler: () => saying("192.0.2.1") });
-    using world = openLab(async (host) => (host === "slow.example" ? await new Promise<never>(() => {}) : []));
+    using world = openLab({
+      resolveHost: async (host) => (host === "slow.example" ? await new Promise<never>(() => {}) : []),
+    });
     const pool = world.poolOf("slow.example", `127.0.0.1:${upstream.port}`);
     assert.equal(textOf(await askPool(pool)), "192.0.2.1");
     assert.equal(textOf(await askPool(world.poolOf("none.example"))), "closed");
@@ -243,9 +258,11 @@ describe("upstreams by name", () => {
   test("a look-up that fails is a fault and is done again later", async () => {
     let isUp = false;
     await using upstream = await startScriptedUpstream({ handler: () => saying("192.0.2.1") });
-    using world = openLab(async () => {
-      if (!isUp) throw new Error("no resolver");
-      return ["127.0.0.1"];
+    using world = openLab({
+      resolveHost: async () => {
+        if (!isUp) throw new Error("no resolver");
+        return ["127.0.0.1"];
+      },
     });
     const pool = world.poolOf(`dns.example:${upstream.port}`);
     assert.equal(textOf(await askPool(pool)), "closed");

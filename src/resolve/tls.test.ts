@@ -78,7 +78,7 @@ test("questions share a connection, and answers come in any order", async () => 
     handler: ({ name }) => ({
       kind: "answer",
       text: `${name} 60 A 192.0.2.${name.length}`,
-      delayMs: name.startsWith("slow") ? 200 : 0,
+      delayMs: name.startsWith("slow") ? 1_000 : 0,
     }),
     tls: leaf,
   });
