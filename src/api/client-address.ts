@@ -1,14 +1,10 @@
 /** Where a request comes from, behind proxies that the operator trusts. */
-import { type Cidr, ipFromText, ipToText } from "../base/ip.ts";
-
-const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+import { type Cidr, cidrHolds, ipFromText, ipToText, unmappedIp } from "../base/ip.ts";
 
 /** One spelling of an address, an IPv4 one that came over an IPv6 socket as IPv4. Undefined: it is none. */
 export function plainAddress(text: string): string | undefined {
   const bytes = ipFromText(text);
-  if (bytes === undefined) return undefined;
-  const isMapped = bytes.length === 16 && MAPPED_PREFIX.every((byte, index) => bytes[index] === byte);
-  return ipToText(isMapped ? bytes.slice(12) : bytes);
+  return bytes === undefined ? undefined : ipToText(unmappedIp(bytes));
 }
 
 /**
@@ -37,10 +33,5 @@ function withoutPort(entry: string): string {
 
 function isInside(text: string, block: Cidr): boolean {
   const address = ipFromText(text);
-  if (address === undefined || address.length !== block.address.length) return false;
-  for (let bit = 0; bit < block.prefixBits; bit += 8) {
-    const mask = block.prefixBits - bit >= 8 ? 0xff : (0xff00 >> (block.prefixBits - bit)) & 0xff;
-    if ((((address[bit / 8] ?? 0) ^ (block.address[bit / 8] ?? 0)) & mask) !== 0) return false;
-  }
-  return true;
+  return address !== undefined && cidrHolds(block, address);
 }

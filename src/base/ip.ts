@@ -123,6 +123,23 @@ export function cidrFromText(text: string): Cidr | undefined {
   return { address, prefixBits, hostBitsSet: hasHostBits(address, prefixBits) };
 }
 
+/** Whether the 4 or 16 bytes of an address lie in the block. */
+export function cidrHolds({ address: network, prefixBits }: Cidr, address: Uint8Array): boolean {
+  if (address.length !== network.length) return false;
+  return network.every((byte, index) => {
+    const prefixBitsHere = Math.min(8, Math.max(0, prefixBits - index * 8));
+    return ((byte ^ address[index]!) & (0xff00 >> prefixBitsHere) & 0xff) === 0;
+  });
+}
+
+const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
+/** An IPv4 address that came over an IPv6 socket (RFC 4291 section 2.5.5.2) as IPv4; any other as it is. */
+export function unmappedIp(address: Uint8Array): Uint8Array {
+  const isMapped = address.length === IPV6_BYTES && MAPPED_PREFIX.every((byte, index) => address[index] === byte);
+  return isMapped ? address.subarray(IPV6_BYTES - IPV4_BYTES) : address;
+}
+
 function hasHostBits(address: Uint8Array, prefixBits: number): boolean {
   return address.some((byte, index) => {
     const prefixBitsHere = Math.min(8, Math.max(0, prefixBits - index * 8));
