@@ -6,6 +6,7 @@
 import { CLASS, OPCODE, RCODE, RRTYPE } from "./codes.ts";
 import { decodeMessage, MESSAGE_BYTES_MAX, type ResourceRecord } from "./message.ts";
 import { isSubdomain } from "./name.ts";
+import { isMetaType } from "./type-names.ts";
 
 /** The RR breaks a rule; `detail` is for a log. Nothing follows it. */
 export type UpdateFault = { readonly kind: "fault"; readonly rcode: number; readonly detail: string };
@@ -94,7 +95,7 @@ function isFault(item: unknown): item is UpdateFault {
 function prerequisiteOf({ name, type, class: recordClass, ttl, rdata }: ResourceRecord, zone: Uint8Array) {
   if (ttl !== 0) return fault(RCODE.FORMERR, "a prerequisite with a TTL");
   if (!isSubdomain(name, zone)) return fault(RCODE.NOTZONE, "a prerequisite outside the zone");
-  if (isMeta(type) && (type !== RRTYPE.ANY || recordClass === CLASS.IN)) {
+  if (isMetaType(type) && (type !== RRTYPE.ANY || recordClass === CLASS.IN)) {
     return fault(RCODE.FORMERR, "a prerequisite of a type that no RR has");
   }
   if (recordClass === CLASS.IN) return { kind: "rr", name, type, rdata } as const;
@@ -111,7 +112,7 @@ function prerequisiteOf({ name, type, class: recordClass, ttl, rdata }: Resource
 function operationOf({ name, type, class: recordClass, ttl, rdata }: ResourceRecord, zone: Uint8Array) {
   if (!isSubdomain(name, zone)) return fault(RCODE.NOTZONE, "an update outside the zone");
   const isAnyOfAny = type === RRTYPE.ANY && recordClass === CLASS.ANY;
-  if (isMeta(type) && !isAnyOfAny) return fault(RCODE.FORMERR, "an update of a type that no RR has");
+  if (isMetaType(type) && !isAnyOfAny) return fault(RCODE.FORMERR, "an update of a type that no RR has");
   if (recordClass === CLASS.IN) return { kind: "add", name, type, ttl, rdata } as const;
   if (recordClass !== CLASS.ANY && recordClass !== CLASS.NONE) {
     return fault(RCODE.FORMERR, "an update of another class");
@@ -126,9 +127,4 @@ function operationOf({ name, type, class: recordClass, ttl, rdata }: ResourceRec
 
 function fault(rcode: number, detail: string): UpdateFault {
   return { kind: "fault", rcode, detail };
-}
-
-/** Types of questions and of messages (RFC 6895 section 3.1), among them AXFR, MAILA, MAILB and ANY. */
-function isMeta(type: number): boolean {
-  return (type >= 128 && type <= 255) || type === RRTYPE.OPT;
 }

@@ -93,6 +93,25 @@ function orderFaults(policy: LbPolicy, type: RecordType, known: ReadonlySet<stri
   return faults;
 }
 
+/**
+ * The policy without what it says of values that the record does not have (any more); the same object where that is
+ * nothing. A list that becomes empty goes.
+ */
+export function withoutOrphans(policy: LbPolicy, type: RecordType, values: readonly RecordValue[]): LbPolicy {
+  const known = new Set(values.map(({ value }) => canonicalText(type, value)));
+  const isKnown = (text: string) => known.has(canonicalText(type, text));
+  const { value_weights, failover_order, ...rest } = policy;
+  const weights = Object.entries(value_weights ?? {});
+  const keptWeights = weights.filter(([value]) => isKnown(value));
+  const keptOrder = (failover_order ?? []).filter(isKnown);
+  if (keptWeights.length === weights.length && keptOrder.length === (failover_order ?? []).length) return policy;
+  return {
+    ...rest,
+    ...(keptWeights.length === 0 ? {} : { value_weights: Object.fromEntries(keptWeights) }),
+    ...(keptOrder.length === 0 ? {} : { failover_order: keptOrder }),
+  };
+}
+
 /** What is wrong with a policy as a zone's default: it knows no values. */
 export function zonePolicyFaults(policy: LbPolicy, pointer = "/lb_policy"): FieldFault[] {
   return (["value_weights", "failover_order"] as const)

@@ -34,7 +34,8 @@ const Grant = Type.Object(
       Type.Array(NameText, {
         maxItems: limits.TSIG_GRANT_NAMES_MAX,
         uniqueItems: true,
-        description: "Names relative to the zone that may be updated; absent: all.",
+        description:
+          "Names relative to the zone that may be updated; absent: all. A label * stands for one or more labels: *.dev is all below dev.",
       }),
     ),
     types: Type.Optional(
