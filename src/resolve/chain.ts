@@ -41,15 +41,17 @@ const NSEC3 = 50;
 /** Follows the chain as far as the section and the rules go. */
 export function followChain(section: readonly ResourceRecord[], rules: ChainRules): Chain {
   const state: Followed = { records: [], followed: [], seen: new Set() };
+  const wantsCname = rules.type === RRTYPE.CNAME || rules.type === RRTYPE.ANY;
   let last = rules.name;
   const end = (how: Chain["end"]): Chain => ({ ...state, last, end: how });
   for (;;) {
-    if (takeAsked(state, section, last, rules)) return end("answered");
-    const cname = takeDname(state, section, last, rules) ?? takeCname(state, section, last, rules);
+    // The CNAME that a DNAME stands for is what was asked for, and the DNAME is told with it (RFC 6672 section 3.1).
+    const made = wantsCname ? takeDname(state, section, last, rules) : undefined;
+    if (made === undefined && takeAsked(state, section, last, rules)) return end("answered");
+    const cname = made ?? takeDname(state, section, last, rules) ?? takeCname(state, section, last, rules);
     if (cname === undefined) return end("unfinished");
     if (cname === TOO_LONG) return end("endless");
-    // The CNAME that a DNAME stands for is what was asked for.
-    if (rules.type === RRTYPE.CNAME || rules.type === RRTYPE.ANY) return end("answered");
+    if (wantsCname) return end("answered");
     state.followed.push(cname);
     // A loop has no end either.
     if (state.followed.length > CACHED_CHAIN_MAX) return end("endless");

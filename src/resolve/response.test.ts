@@ -133,6 +133,16 @@ describe("DNAME", () => {
     }
   });
 
+  test("is told to those too who ask for the CNAME, or for all there is", () => {
+    for (const type of ["CNAME", "ANY"]) {
+      for (const given of [[], ["a.old.test. 50 CNAME a.new.test."]]) {
+        const answer = read("a.old.test.", type, { answer: [...given, dname] });
+        assert.deepEqual(lines(answer), ["old.test. 50 DNAME new.test.", "a.old.test. 50 CNAME a.new.test."]);
+        assert.deepEqual([answer.followed.length, answer.isOpen, answer.scrubbed], [0, false, 0]);
+      }
+    }
+  });
+
   test("says nothing of its own owner, of names beside it, nor above what the server is believed about", () => {
     assert.deepEqual(readFailure("old.test.", "A", { answer: [dname] }), EDE.NO_REACHABLE_AUTHORITY);
     assert.deepEqual(readFailure("bold.test.", "A", { answer: [dname] }), EDE.NO_REACHABLE_AUTHORITY);
