@@ -1,5 +1,5 @@
 /** Who may have a zone whole: whom the settings list by address, and whose key says so. */
-import type { Cidr } from "../base/ip.ts";
+import { type Cidr, cidrHolds, unmappedIp } from "../base/ip.ts";
 
 /** The settings of transfers, as they apply. */
 export type TransferSettings = {
@@ -23,28 +23,10 @@ export function mayTransfer(settings: TransferSettings, client: TransferClient, 
   if (!settings.enabled) return false;
   const { key, address } = client;
   if (key !== undefined && grants(key.grants, zone)) return true;
-  return settings.allowNetworks.some((network) => isWithin(address, network));
+  return settings.allowNetworks.some((network) => cidrHolds(network, unmappedIp(address)));
 }
 
 function grants(given: readonly TransferGrant[] | undefined, zone: string): boolean {
   if (given === undefined) return true;
   return given.some((grant) => grant.zone === zone && grant.transfer === true);
-}
-
-const MAPPED_PREFIX = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff);
-
-/** An IPv4 client on a socket of both families comes as ::ffff:a.b.c.d (RFC 4291 section 2.5.5.2). */
-function plainAddress(address: Uint8Array): Uint8Array {
-  const isMapped = address.length === 16 && MAPPED_PREFIX.every((byte, at) => address[at] === byte);
-  return isMapped ? address.subarray(12) : address;
-}
-
-function isWithin(given: Uint8Array, { address: network, prefixBits }: Cidr): boolean {
-  const address = plainAddress(given);
-  if (address.length !== network.length) return false;
-  return network.every((byte, at) => {
-    const bits = Math.min(8, Math.max(0, prefixBits - at * 8));
-    const mask = (0xff00 >> bits) & 0xff;
-    return (byte & mask) === (address[at]! & mask);
-  });
 }
