@@ -49,6 +49,8 @@ test("what is none says why", () => {
     ["224.0.0.251", /address of one server/],
     ["255.255.255.255:53", /address of one server/],
     ["[ff02::fb]:53", /address of one server/],
+    ["fe80::1", /link-local/],
+    ["[febf::1]:53", /link-local/],
     ["a..b", /name of a host/],
     ["-a.example", /name of a host/],
     ["ns example", /name of a host/],

@@ -87,7 +87,10 @@ function addressFault(address: Uint8Array, isBracketed: boolean): string | undef
   if (isMapped) return `must be written as the IPv4 address ${ipToText(address, 12, IPV4_BYTES)}`;
   const isMulticast = address.length === IPV4_BYTES ? address[0]! >= 224 : address[0] === 0xff;
   const isNobody = address.length === IPV4_BYTES ? address[0] === 0 : address.every((byte) => byte === 0);
-  return isMulticast || isNobody ? "must be the address of one server" : undefined;
+  if (isMulticast || isNobody) return "must be the address of one server";
+  // Which link it is on could not be said.
+  const isLinkLocal = address.length === IPV6_BYTES && address[0] === 0xfe && (address[1]! & 0xc0) === 0x80;
+  return isLinkLocal ? "must not be a link-local address: no server is found by it alone" : undefined;
 }
 
 /** A host name (RFC 1123 section 2.1, underscores allowed), and not a mistyped address: its last label is no number. */
