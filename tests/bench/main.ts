@@ -15,6 +15,7 @@ import { measureApiPeers } from "./api-peers.ts";
 import { measureBlocklist } from "./blocklist.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
+import { measureForwardDead } from "./forward-dead.ts";
 import { measureLoad } from "./load.ts";
 import { measureProbes } from "./probes.ts";
 import { promiseLines } from "./promises.ts";
@@ -25,7 +26,7 @@ import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
 workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes, blocklist,
   ${SELECTED_WORKLOADS},
-  ${FORWARD_WORKLOADS.join(", ")} (default: all)
+  ${FORWARD_WORKLOADS.join(", ")}, forward-dead (default: all)
 servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -155,6 +156,7 @@ try {
     console.log(`\n${(await measureApiNode(options)).join("\n")}`);
   }
   if (options.only?.includes("probes") ?? true) console.log(`\n${await measureProbes(directory)}`);
+  if (options.only?.includes("forward-dead") ?? true) console.log(`\n${await measureForwardDead()}`);
   if (options.only?.includes("blocklist") ?? true) console.log(`\n${await measureBlocklist()}`);
   if (options.only?.includes("load") ?? true) console.log(`\n${await measureLoad(directory, options.rounds)}`);
 } finally {
