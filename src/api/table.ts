@@ -46,6 +46,8 @@ export type RouteParts = {
   readonly nodeRegion?: string | undefined;
   /** Whether this node's configuration lets scripts be health checks. */
   readonly areScriptsEnabled: boolean;
+  /** Whether it takes keys of HMAC-MD5; absent: no. */
+  readonly isTsigMd5Enabled?: boolean;
   readonly health: HealthView;
   readonly explain: Explainer;
   /** Whether a socket is one that this node answers DNS on. */
@@ -60,6 +62,7 @@ export type RouteParts = {
 /** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
 export function apiRoutes(parts: RouteParts): readonly Route[] {
   const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled, health, explain } = parts;
+  const { isTsigMd5Enabled = false } = parts;
   return [
     ...authRoutes(signIn),
     ...idpRoutes(idp),
@@ -73,7 +76,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...explainRoutes(explain),
     ...userRoutes(signIn),
     ...serviceAccountRoutes(signIn),
-    ...tsigKeyRoutes(context),
+    ...tsigKeyRoutes({ ...context, isTsigMd5Enabled }),
     ...subnetMappingRoutes(context),
     ...regionRoutes(context, nodeRegion),
     ...forwarderRoutes({ ...context, isOwnSocket: parts.isOwnSocket }),

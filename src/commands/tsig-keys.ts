@@ -15,6 +15,11 @@ import { permitUnconfined } from "./permit.ts";
 import { type Caller, type CommandContext, newId, requireMatch, runCommand } from "./run.ts";
 import { viewTimes } from "./view-times.ts";
 
+export type TsigKeyContext = CommandContext & {
+  /** What the configuration of this node says; absent: no. */
+  readonly isTsigMd5Enabled?: boolean;
+};
+
 /** The key with that name, with or without its last dot, or `not_found`. */
 export function requireTsigKey(reader: Pick<StoreReader, "get">, name: string): Stored<"tsig-key"> {
   const canonical = tsigKeyName(name);
@@ -31,10 +36,10 @@ export type CreatedTsigKey = {
 };
 
 /** Creates a key as one command; a name that is taken is a conflict. */
-export function createTsigKey(context: CommandContext, caller: Caller, given: TsigKeyCreate): Promise<CreatedTsigKey> {
+export function createTsigKey(context: TsigKeyContext, caller: Caller, given: TsigKeyCreate): Promise<CreatedTsigKey> {
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write TSIG keys");
-    const { key, isSecretMade } = tsigKeyFromCreate(given, newId("tsig-key"));
+    const { key, isSecretMade } = tsigKeyFromCreate(given, newId("tsig-key"), context.isTsigMd5Enabled ?? false);
     const incumbent = tx.get("tsig-key", [key.name])?.body;
     if (incumbent !== undefined) {
       throw new Refusal(
@@ -55,7 +60,7 @@ export function createTsigKey(context: CommandContext, caller: Caller, given: Ts
 
 /** Changes the fields given, as one command. */
 export function updateTsigKey(
-  context: CommandContext,
+  context: TsigKeyContext,
   caller: Caller,
   name: string,
   given: TsigKeyUpdate,
@@ -63,7 +68,7 @@ export function updateTsigKey(
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write TSIG keys");
     const before = requireTsigKey(tx, name);
-    const body = tsigKeyWithUpdate(before.body, given, viewTimes(before));
+    const body = tsigKeyWithUpdate(before.body, given, viewTimes(before), context.isTsigMd5Enabled ?? false);
     requireMatch(caller, before);
     const stored = tx.put("tsig-key", body);
     noteWrite(tx, "update", { stored, before }, body.name);

@@ -1,6 +1,9 @@
 /** Keys that sign DNS messages (RFC 8945): their shape, their rules, and what a client sees of them. */
 import { randomBytes } from "node:crypto";
 import Type, { type Static } from "typebox";
+import { nameFromText } from "../dns/name.ts";
+import type { TsigKey } from "../dns/tsig.ts";
+import { type TsigAlgorithm, tsigMacBytes } from "../dns/tsig-algorithms.ts";
 import * as limits from "./limits.ts";
 import { anyFullName, fullName, relativeName } from "./names.ts";
 import { RECORD_TYPES, type TsigGrant, type TsigKeyBody } from "./objects.ts";
@@ -9,16 +12,19 @@ import type { ViewTimes } from "./record.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
 import { MASK, maskSecrets } from "./secrets.ts";
 
-/** The algorithms and the bytes of their hash. HMAC-MD5 is not taken: RFC 8945 section 6 advises against it. */
-export const TSIG_ALGORITHMS = {
-  "hmac-sha256": 32,
-  "hmac-sha384": 48,
-  "hmac-sha512": 64,
-  "hmac-sha224": 28,
-  "hmac-sha1": 20,
-} as const;
+const ALGORITHMS = [
+  ...(["hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224", "hmac-sha1"] as const),
+  "hmac-md5",
+] as const satisfies readonly TsigAlgorithm[];
+/** RFC 8945 section 6 advises against it: it is taken only where the node's configuration says so. */
+const MD5: TsigAlgorithm = "hmac-md5";
 
-const Algorithm = Type.Enum(["hmac-sha256", "hmac-sha384", "hmac-sha512", "hmac-sha224", "hmac-sha1"]);
+const MD5_FAULT: FieldFault = {
+  pointer: "/algorithm",
+  detail: "must not be hmac-md5: dns.tsig_md5 is false on this node",
+};
+
+const Algorithm = Type.Enum([...ALGORITHMS]);
 /** Base64 of the longest secret. */
 const Secret = Type.String({ maxLength: Math.ceil(limits.TSIG_SECRET_BYTES_MAX / 3) * 4 });
 const NameText = Type.String({ minLength: 1, maxLength: limits.NAME_TEXT_MAX });
@@ -105,10 +111,12 @@ export function tsigKeyName(text: string): string | undefined {
 export function tsigKeyFromCreate(
   given: TsigKeyCreate,
   id: string,
+  isMd5Enabled: boolean,
 ): { readonly key: TsigKeyBody; readonly isSecretMade: boolean } {
   const name = tsigKeyName(given.name);
   const faults: FieldFault[] = name === undefined ? [{ pointer: "/name", detail: nameDetail(given.name) }] : [];
   const algorithm = given.algorithm ?? "hmac-sha256";
+  if (algorithm === MD5 && !isMd5Enabled) faults.push(MD5_FAULT);
   if (given.secret === MASK)
     faults.push({ pointer: "/secret", detail: '"***" stands for a stored secret, and there is none' });
   else if (given.secret !== undefined) faults.push(...secretFaults(given.secret));
@@ -118,7 +126,7 @@ export function tsigKeyFromCreate(
     id,
     name: name ?? "",
     algorithm,
-    secret: given.secret ?? randomBytes(TSIG_ALGORITHMS[algorithm]).toString("base64"),
+    secret: given.secret ?? randomBytes(tsigMacBytes(algorithm)).toString("base64"),
     ...(grants.grants === undefined ? {} : { grants: grants.grants }),
     management_view: given.management_view ?? false,
   };
@@ -127,13 +135,19 @@ export function tsigKeyFromCreate(
 }
 
 /** The body after an update; the name is its address and stays. Throws `invalid_request` with every fault. */
-export function tsigKeyWithUpdate(current: TsigKeyBody, given: TsigKeyUpdate, times: ViewTimes): TsigKeyBody {
+export function tsigKeyWithUpdate(
+  current: TsigKeyBody,
+  given: TsigKeyUpdate,
+  times: ViewTimes,
+  isMd5Enabled: boolean,
+): TsigKeyBody {
   const view = tsigKeyView(current, times);
   const { name, ...others } = given;
   const faults = readOnlyFaults(view, others, ["id", "created_at", "updated_at"]);
   if (name !== undefined && tsigKeyName(name) !== current.name) {
     faults.push({ pointer: "/name", detail: "is read-only and differs from the stored value" });
   }
+  if (given.algorithm === MD5 && current.algorithm !== MD5 && !isMd5Enabled) faults.push(MD5_FAULT);
   const secret = given.secret === undefined || given.secret === MASK ? current.secret : given.secret;
   if (secret !== current.secret) faults.push(...secretFaults(secret));
   const grants =
@@ -149,6 +163,14 @@ export function tsigKeyWithUpdate(current: TsigKeyBody, given: TsigKeyUpdate, ti
   };
   refuseFaults(sizeFaults(key));
   return key;
+}
+
+/** The key as messages are signed with it; undefined: this node does not take its algorithm. */
+export function signingKey(body: TsigKeyBody, isMd5Enabled: boolean): TsigKey | undefined {
+  const name = nameFromText(body.name);
+  const algorithm = ALGORITHMS.find((known) => known === body.algorithm);
+  if (name.kind === "error" || algorithm === undefined || (algorithm === MD5 && !isMd5Enabled)) return undefined;
+  return { name: name.name, algorithm, secret: new Uint8Array(Buffer.from(body.secret, "base64")) };
 }
 
 function nameDetail(text: string): string {

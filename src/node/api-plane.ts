@@ -53,6 +53,7 @@ export async function openApi(
       importTools: { parse: imports.parse, peers: ALONE },
       nodeRegion: config["node.region"],
       areScriptsEnabled: config["script_checks.enabled"],
+      isTsigMd5Enabled: config["dns.tsig_md5"],
       ...views,
       blocklist: { read: imports.readBlocklist, inForce: blocklistInForce },
       nodeCount: ONE_NODE,

@@ -42,6 +42,7 @@ dns:
   max_udp_size: 4096
   udp: dgram
   client_subnet_sources: [10.0.0.0/8]
+  tsig_md5: true
 api:
   listen: "0.0.0.0:8443"
   tls_cert_file: /etc/signpost/tls.crt
@@ -105,6 +106,7 @@ test("a file sets every setting", () => {
     "dns.threads": 8,
     "dns.max_udp_size": 4096,
     "dns.udp": "dgram",
+    "dns.tsig_md5": true,
     "api.tls_cert_file": "/etc/signpost/tls.crt",
     "api.tls_key_file": "/etc/signpost/tls.key",
     "api.allowed_origins": ["https://console.corp.example", "http://localhost:5173"],

@@ -81,6 +81,7 @@ export const SETTINGS = {
     fallback: "",
     help: "networks of resolvers whose EDNS Client Subnet (RFC 7871) is believed; empty: none",
   },
+  "dns.tsig_md5": { type: SWITCH, fallback: "false", help: "keys of HMAC-MD5, for what can sign with nothing better" },
   "api.listen": { type: ADDRESS, fallback: "127.0.0.1:8443", help: "address of the API, HTTPS" },
   "api.tls_cert_file": { type: optional(TEXT), fallback: "", help: "certificate chain, PEM; empty: a self-made one" },
   "api.tls_key_file": { type: optional(TEXT), fallback: "", help: "its private key, PEM" },

@@ -46,6 +46,28 @@ test("a TSIG key's secret is made where left out, shown once, and never again", 
   );
 });
 
+test("a TSIG key of HMAC-MD5 is taken where the node's configuration says so, and one that is stored stays", async () => {
+  let isTsigMd5Enabled = true;
+  await using api = await startApi((context) =>
+    tsigKeyRoutes({
+      ...context,
+      get isTsigMd5Enabled() {
+        return isTsigMd5Enabled;
+      },
+    }),
+  );
+  const json = { name: "old.", algorithm: "hmac-md5" };
+  const created = await api.ask("POST", "/tsig-keys", { json });
+  assert.deepEqual([created.status, created.body.algorithm], [200, "hmac-md5"], created.text);
+  assert.equal(Buffer.from(created.body.secret, "base64").length, 16);
+  isTsigMd5Enabled = false;
+  const kept = await api.ask("PUT", "/tsig-keys/old.", { json: { ...json, management_view: true } });
+  assert.deepEqual([kept.status, kept.body.management_view], [200, true], kept.text);
+  assert.equal((await api.ask("PUT", "/tsig-keys/old.", { json: { algorithm: "hmac-sha256" } })).status, 200);
+  const back = await api.ask("PUT", "/tsig-keys/old.", { json });
+  assert.deepEqual([back.status, pointers(back.body)], [400, ["/algorithm"]]);
+});
+
 test("a TSIG key with wrong fields is refused and named", async () => {
   await using api = await startApi(routes);
   const post = (json: object) => api.ask("POST", "/tsig-keys", { json });

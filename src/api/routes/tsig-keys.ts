@@ -1,7 +1,12 @@
 /** /tsig-keys: the keys that sign transfers and updates. A secret is shown once, where the server made it. */
 import Type from "typebox";
-import type { CommandContext } from "../../commands/run.ts";
-import { createTsigKey, deleteTsigKey, requireTsigKey, updateTsigKey } from "../../commands/tsig-keys.ts";
+import {
+  createTsigKey,
+  deleteTsigKey,
+  requireTsigKey,
+  type TsigKeyContext,
+  updateTsigKey,
+} from "../../commands/tsig-keys.ts";
 import { viewTimes } from "../../commands/view-times.ts";
 import { NAME_TEXT_MAX } from "../../model/limits.ts";
 import { TsigKeyCreate, TsigKeyUpdate, TsigKeyView, tsigKeyView } from "../../model/tsig-key.ts";
@@ -21,7 +26,7 @@ function viewOf(stored: Stored<"tsig-key">): Record<string, unknown> {
 }
 
 /** The routes of /tsig-keys. */
-export function tsigKeyRoutes(context: CommandContext): readonly Route[] {
+export function tsigKeyRoutes(context: TsigKeyContext): readonly Route[] {
   const { store } = context;
   const find = ({ name }: { readonly name: string }) => void requireTsigKey(store, name);
   return [
