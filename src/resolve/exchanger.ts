@@ -11,7 +11,7 @@ import { type Bag, createBag, type Member } from "./bag.ts";
 import { randomizeCase } from "./case.ts";
 import type { Chance } from "./chance.ts";
 import type { ExchangeFault, ExchangeOutcome, Exchanger, Question, Rejection, Server } from "./exchange.ts";
-import { EXCHANGES_MAX, PADDING_BYTES, UDP_SIZE } from "./limits.ts";
+import { EXCHANGES_MAX, GIVES_WAY_AFTER_MS, PADDING_BYTES, UDP_SIZE } from "./limits.ts";
 import { createLocalAddresses, type LocalAddresses, unmapped } from "./local-addresses.ts";
 import { headerRcode, isTruncated, matchResponse, QUERY_BYTES_MAX, writeQuery } from "./query-message.ts";
 import { CASE_FAULTS, createServerFacts, FACT_MS, type ServerFacts } from "./server-facts.ts";
@@ -50,6 +50,9 @@ type Exchange = Member & {
   /** -1: none is open. */
   socket: number;
   sent: Sent | undefined;
+  /** Those whose sockets were opened before and after. */
+  older: Exchange | undefined;
+  newer: Exchange | undefined;
   stopStream: (() => void) | undefined;
   /** Why TCP is asked beside UDP. */
   doubt: "case" | "cookie" | undefined;
@@ -77,7 +80,11 @@ type State = {
   sockets: UdpSockets | undefined;
   listens: readonly Listen[];
   openSockets: number;
+  /** Of those with a socket. */
+  oldest: Exchange | undefined;
+  newest: Exchange | undefined;
   isPumping: boolean;
+  isMakingWay: boolean;
   isClosed: boolean;
 };
 
@@ -97,7 +104,10 @@ export function createExchanger(options: ExchangerOptions): Exchanger {
     sockets: undefined,
     listens: [],
     openSockets: 0,
+    oldest: undefined,
+    newest: undefined,
     isPumping: false,
+    isMakingWay: false,
     isClosed: false,
   };
   state.sockets = options.openSockets({
@@ -171,6 +181,8 @@ function begin(
     stopTimer: nothing,
     socket: -1,
     sent: undefined,
+    older: undefined,
+    newer: undefined,
     stopStream: undefined,
     doubt: undefined,
     isPlain: false,
@@ -212,6 +224,13 @@ function closeSocket(state: State, exchange: Exchange): void {
   exchange.socket = -1;
   state.bySocket[socket] = undefined;
   state.openSockets--;
+  const { older, newer } = exchange;
+  if (older === undefined) state.oldest = newer;
+  else older.newer = newer;
+  if (newer === undefined) state.newest = older;
+  else newer.older = older;
+  exchange.older = undefined;
+  exchange.newer = undefined;
   state.sockets?.close(socket);
 }
 
@@ -275,6 +294,7 @@ function write(state: State, exchange: Exchange, id: number, name: Uint8Array): 
 function sendDatagram(state: State, exchange: Exchange): void {
   if (state.openSockets >= state.options.socketsMax) {
     state.queue.add(exchange);
+    makeWay(state);
     return;
   }
   const { question, server } = exchange;
@@ -291,6 +311,22 @@ function sendDatagram(state: State, exchange: Exchange): void {
   exchange.socket = socket;
   exchange.sent = sent;
   state.bySocket[socket] = exchange;
+  exchange.older = state.newest;
+  if (state.newest === undefined) state.oldest = exchange;
+  else state.newest.newer = exchange;
+  state.newest = exchange;
+}
+
+/** Whoever asks for many names that nobody answers for would have all the sockets to himself. */
+function makeWay(state: State): void {
+  const { oldest } = state;
+  if (oldest === undefined || state.isMakingWay) return;
+  if (state.timers.nowMs() - (oldest.sent?.sentMs ?? 0) < GIVES_WAY_AFTER_MS) return;
+  state.isMakingWay = true;
+  closeSocket(state, oldest);
+  if (oldest.stopStream === undefined) fail(state, oldest, "timeout");
+  state.isMakingWay = false;
+  pump(state);
 }
 
 function askStream(state: State, exchange: Exchange): void {

@@ -4,6 +4,8 @@
 export const EXCHANGES_MAX = 40_000;
 /** Sockets for UDP at a time, where the process may have enough descriptors. */
 export const UDP_SOCKETS_MAX = 4_096;
+/** Where there are no more, who has waited for longer gives way to who has not asked yet. */
+export const GIVES_WAY_AFTER_MS = 500;
 /** EDNS UDP size where no hardening says another: what passes every path unfragmented (DNS Flag Day 2020). */
 export const UDP_SIZE = 1_232;
 /** Queries over TLS are padded to a multiple of so many bytes (RFC 8467 section 4.1). */
@@ -33,11 +35,15 @@ export const TRIES_OF_SERVER = 3;
 export const TRIES_OF_QUESTION = 8;
 /** So many silences in a row make a failing server. */
 export const SILENCES_MAX = 4;
+/** None of them counts while it has answered another question so lately: it is the names that nobody answers for. */
+export const ANSWERED_LATELY_MS = 2_000;
 /** A failing server is tried anew after the first time, which doubles up to the last. */
 export const BACKOFF_FIRST_MS = 1_000;
 export const BACKOFF_LAST_MS = 60_000;
 /** Where nothing but failing servers is left, one of them has at most so many questions at a time. */
 export const FAILING_ASKED_MAX = 64;
+/** Where it has them, it is asked so often at most for what every server has an answer to. */
+export const ALIVE_ASKED_MS = 250;
 /** A server that was not asked for so long is measured again, beside the one that is asked. */
 export const MEASURED_MS = 60_000;
 /** So many unusable answers in a row put a server behind those that give usable ones. */

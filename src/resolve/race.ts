@@ -1,9 +1,20 @@
 /** One question to several servers: the best first, the next where that one says nothing in its time, or nothing of use. */
-import { RCODE } from "../dns/codes.ts";
+import { RCODE, RRTYPE } from "../dns/codes.ts";
 import type { Message } from "../dns/message.ts";
+import { ROOT_NAME } from "../dns/name.ts";
 import type { ExchangeFault, ExchangeOutcome, Exchanger, Question, Server } from "./exchange.ts";
 import { FAILING_ASKED_MAX, RTO_MAX_MS, TRIES_OF_QUESTION, TRIES_OF_SERVER } from "./limits.ts";
-import { noteAnswer, noteFault, noteSilence, rank, type ServerState, waitMs, wantsMeasuring } from "./server-state.ts";
+import {
+  noteAlive,
+  noteAnswer,
+  noteFault,
+  noteSilence,
+  rank,
+  type ServerState,
+  takeAliveTurn,
+  waitMs,
+  wantsMeasuring,
+} from "./server-state.ts";
 import type { Timers } from "./timers.ts";
 
 export type Runner = {
@@ -53,6 +64,15 @@ type Race = {
 };
 
 const nothing = (): void => {};
+
+/** What a server that is there has some answer to, be it a refusal. */
+const ALIVE_QUESTION: Question = {
+  name: ROOT_NAME,
+  type: RRTYPE.NS,
+  flags: 0,
+  recursionDesired: true,
+  hardening: undefined,
+};
 
 /** The most telling comes last. */
 const FAULTS: readonly ExchangeFault[] = ["closed", "timeout", "network", "garbage", "tls", "loop"];
@@ -131,11 +151,23 @@ function nextOf(race: Race): Entrant | undefined {
     // Who was let through asks again in its time, or nobody would find out that the server is back.
     if (state.isFailing && entrant.tries === 0 && state.asked >= FAILING_ASKED_MAX) {
       race.fault = worse(race.fault, state.lastFault);
+      askWhetherAlive(race.options, entrant.runner);
       continue;
     }
     if (next === undefined || comesBefore(entrant, next)) next = entrant;
   }
   return next;
+}
+
+/**
+ * What it does not answer may be all that it is asked just now, because somebody asks for names that nobody answers for:
+ * who asks for others must not have to wait until one of them is let through.
+ */
+function askWhetherAlive({ exchanger, timers }: RaceOptions, { server, state }: Runner): void {
+  if (!takeAliveTurn(state, timers.nowMs())) return;
+  exchanger.ask(server, ALIVE_QUESTION, RTO_MAX_MS, ({ kind }) => {
+    if (kind === "answer") noteAlive(state, timers.nowMs());
+  });
 }
 
 function comesBefore(left: Entrant, right: Entrant): boolean {

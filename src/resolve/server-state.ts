@@ -1,6 +1,8 @@
 /** How fast a server answers, and whether it does (RFC 6298 for the time to wait). Pure, but for the state that is changed. */
 import type { ExchangeFault } from "./exchange.ts";
 import {
+  ALIVE_ASKED_MS,
+  ANSWERED_LATELY_MS,
   BACKOFF_FIRST_MS,
   BACKOFF_LAST_MS,
   MEASURED_MS,
@@ -27,6 +29,8 @@ export type ServerState = {
   asked: number;
   isMeasured: boolean;
   lastAnswerMs: number;
+  /** When it was last asked whether it is there. */
+  aliveAskedMs: number;
   lastFault: ExchangeFault;
 };
 
@@ -44,6 +48,7 @@ export function createServerState(isSecure: boolean): ServerState {
     asked: 0,
     isMeasured: false,
     lastAnswerMs: 0,
+    aliveAskedMs: Number.NEGATIVE_INFINITY,
     lastFault: "timeout",
   };
 }
@@ -68,7 +73,25 @@ export function noteAnswer(state: ServerState, rttMs: number, isUsable: boolean,
 /** It said nothing in its time. */
 export function noteSilence(state: ServerState, nowMs: number): void {
   state.silences++;
-  if (state.silences >= SILENCES_MAX) noteFault(state, "timeout", nowMs);
+  const isHeard = state.isKnown && nowMs - state.lastAnswerMs < ANSWERED_LATELY_MS;
+  if (state.silences >= SILENCES_MAX && !isHeard) noteFault(state, "timeout", nowMs);
+}
+
+/** It has said something, whatever it was, of which nothing follows for the time that others take. */
+export function noteAlive(state: ServerState, nowMs: number): void {
+  if (!state.isKnown) state.smoothedMs = state.unknownRtoMs / 2;
+  state.isKnown = true;
+  state.silences = 0;
+  state.isFailing = false;
+  state.backoffMs = 0;
+  state.lastAnswerMs = nowMs;
+}
+
+/** Whether to ask it for nothing but a sign of life; true once in a while. */
+export function takeAliveTurn(state: ServerState, nowMs: number): boolean {
+  if (!state.isFailing || state.lastFault !== "timeout" || nowMs - state.aliveAskedMs < ALIVE_ASKED_MS) return false;
+  state.aliveAskedMs = nowMs;
+  return true;
 }
 
 /** It cannot be reached, or what it says is no answer. */
