@@ -69,6 +69,8 @@ test("a dry run, another version, a confined token and a list with faults leave 
   unchanged();
   await refusedWith("precondition_failed", putList(context, ["b.example"], { ifMatch: '"x"' }));
   unchanged();
+  await refusedWith("invalid_request", putList(context, ["*.c.example"], { ifMatch: '"x"' }));
+  unchanged();
   await refusedWith("zone_not_permitted", putList(context, ["b.example"], { zoneIds: ["zon_x"] }));
   unchanged();
   await refusedWith("invalid_request", putList(context, ["b.example", "*.c.example"]));

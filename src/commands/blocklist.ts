@@ -52,7 +52,6 @@ export async function putBlocklist(
   signal: AbortSignal,
 ): Promise<BlocklistOutcome> {
   permitUnconfined(caller, "write the blocklist");
-  requireCurrent(caller, context.store.get("blocklist", BLOCKLIST_KEY));
   const outcome = await replaceList(context, caller, tools, body, signal);
   // What the list was read in is given up by now, so that its memory is there for what is built.
   await tools.inForce();
@@ -68,6 +67,8 @@ async function replaceList(
 ): Promise<BlocklistOutcome> {
   await using reading = await read(body, signal);
   const { list } = reading;
+  // Ahead of its parts, which would be written for nothing.
+  requireCurrent(caller, context.store.get("blocklist", BLOCKLIST_KEY));
   if (caller.dryRun) return runCommand(context, caller, (tx) => writeIndex(tx, list));
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const found = await writeParts(context.store, reading);
