@@ -28,7 +28,7 @@ export type UpdateSender = {
 /** `detail` says for a log why it is not NOERROR, and is empty where it is. */
 export type UpdateOutcome = { readonly rcode: number; readonly detail: string; readonly recordsChanged: number };
 
-/** An update of more operations than this is written in slices, so that nobody else waits for all of it. */
+/** An update of more RRs than this is carried out in slices, so that reads and answers of the API do not wait for all of it. */
 const AT_ONCE = 100;
 
 /**
@@ -43,7 +43,7 @@ export async function applyUpdate(
   try {
     const key = sender.keyName === undefined ? undefined : context.store.get("tsig-key", [sender.keyName])?.body;
     const caller = callerOf(sender, key);
-    if (update.updates.length > AT_ONCE) {
+    if (update.prerequisites.length + update.updates.length > AT_ONCE) {
       return await runCommandInSlices(context, caller, (tx) => steps(tx, sender, update));
     }
     return await runCommand(context, caller, (tx) => toEnd(steps(tx, sender, update)));
@@ -91,13 +91,13 @@ function* steps(tx: CommandTransaction, sender: UpdateSender, update: UpdateMess
   }
   const working = openWorkingZone(tx, zone.body);
   const serial = tx.serialOf(zoneName) ?? 0;
-  const failed = failedPrerequisite(working, serial, update.prerequisites);
+  const failed = yield* failedPrerequisite(working, serial, update.prerequisites);
   if (failed !== undefined) return refused(failed);
-  const operations = permitted(working, grants, update.updates);
+  const operations = yield* permitted(working, grants, update.updates);
   if (operations.kind === "refused") return refused(operations.refusal);
-  const applied = applyOperations(working, serial, operations.operations);
+  const applied = yield* applyOperations(working, serial, operations.operations);
   if (applied.kind === "refused") return refused(applied.refusal);
-  const writes = plannedWrites(working);
+  const writes = yield* plannedWrites(working);
   yield* writeUpdate(tx, zone, applied.zone, writes);
   return { rcode: RCODE.NOERROR, detail: "", recordsChanged: writes.length };
 }
@@ -134,11 +134,11 @@ type PermittedUpdate =
   | { readonly kind: "permitted"; readonly operations: readonly UpdateOperation[] };
 
 /** All operations, where none is malformed (section 3.4.1) and none is beyond the grants (section 3.3). */
-function permitted(
+function* permitted(
   working: WorkingZone,
   grants: Grants,
   updates: readonly (UpdateOperation | UpdateFault)[],
-): PermittedUpdate {
+): Generator<void, PermittedUpdate> {
   const operations: UpdateOperation[] = [];
   for (const update of updates) {
     if (update.kind === "fault") return { kind: "refused", refusal: update };
@@ -147,6 +147,7 @@ function permitted(
   for (const operation of operations) {
     const detail = beyondGrants(working, grants, operation);
     if (detail !== undefined) return { kind: "refused", refusal: { rcode: RCODE.REFUSED, detail } };
+    yield;
   }
   return { kind: "permitted", operations };
 }

@@ -15,14 +15,15 @@ export type AppliedUpdate =
   /** The zone's own fields as the SOA among the updates has them; the same object where none has. */
   | { readonly kind: "applied"; readonly zone: ZoneBody };
 
-/** Carries out one operation after the other; on names and zone as this process holds them, nothing is written. */
-export function applyOperations(
+/** Carries out one operation after the other, and yields between them; on names and zone as they are held in `working`, nothing is written. */
+export function* applyOperations(
   working: WorkingZone,
   serial: number,
   operations: readonly UpdateOperation[],
-): AppliedUpdate {
+): Generator<void, AppliedUpdate> {
   let { zone } = working;
   for (const operation of operations) {
+    yield;
     const name = working.at(operation.name);
     if (operation.kind === "delete-name") {
       deleteName(name);

@@ -13,12 +13,12 @@ export type UpdateRefusal = { readonly rcode: number; readonly detail: string };
 /** What the RRs of value-dependent prerequisites come to for one name and type. */
 type WantedSet = { readonly name: WorkingName; readonly type: number; readonly rdatas: Uint8Array[] };
 
-/** The first prerequisite that does not hold, in the order of section 3.2.5; undefined where all do. */
-export function failedPrerequisite(
+/** The first prerequisite that does not hold, in the order of section 3.2.5; undefined where all do. It yields between them. */
+export function* failedPrerequisite(
   working: WorkingZone,
   serial: number,
   prerequisites: readonly (UpdatePrerequisite | UpdateFault)[],
-): UpdateRefusal | undefined {
+): Generator<void, UpdateRefusal | undefined> {
   const wanted = new Map<string, WantedSet>();
   for (const prerequisite of prerequisites) {
     if (prerequisite.kind === "fault") return prerequisite;
@@ -28,10 +28,12 @@ export function failedPrerequisite(
       const set = wanted.get(key) ?? { name, type: prerequisite.type, rdatas: [] };
       set.rdatas.push(prerequisite.rdata);
       wanted.set(key, set);
+      yield;
       continue;
     }
     const failed = failedPresence(name, prerequisite);
     if (failed !== undefined) return failed;
+    yield;
   }
   for (const set of wanted.values()) {
     if (!isExactly(working, serial, set)) {

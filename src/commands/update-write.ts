@@ -22,9 +22,9 @@ export const UPDATE_NOTES_MAX = 100;
 
 /**
  * What is to be written so that the zone is as the update left it; deletions first. Throws `record_protected` where a
- * record that would change is protected, and `invalid_request` where no record can be so.
+ * record that would change is protected, and `invalid_request` where no record can be so. It yields between names.
  */
-export function plannedWrites(working: WorkingZone): readonly UpdateWrite[] {
+export function* plannedWrites(working: WorkingZone): Generator<void, readonly UpdateWrite[]> {
   const deletes: UpdateWrite[] = [];
   const puts: UpdateWrite[] = [];
   for (const name of working.all()) {
@@ -32,6 +32,7 @@ export function plannedWrites(working: WorkingZone): readonly UpdateWrite[] {
       const write = plannedWrite(working.zone, name, set);
       if (write !== undefined) (write.kind === "delete" ? deletes : puts).push(write);
     }
+    yield;
   }
   return [...deletes, ...puts];
 }

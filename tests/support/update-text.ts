@@ -43,7 +43,7 @@ function wireRdata(type: number, text: string): Uint8Array {
   return result.rdata;
 }
 
-const EMPTY = new Uint8Array(0);
+const EMPTY: Uint8Array = new Uint8Array(0);
 
 function record(name: string, recordClass: number, type: number, ttl: number, rdata = EMPTY): ResourceRecord {
   return { name: wireName(name), class: recordClass, type, ttl, rdata };
