@@ -8,6 +8,8 @@ export const ENCODING_WAITING_MAX = 64;
 export const ENCODER_HEAP_MB = 512;
 /** One zone: a million records take seconds. A reader that stays longer makes the store's file grow. */
 export const ENCODING_MS = 30_000;
+/** A thread that says nothing for so much longer is ended. */
+export const ENCODER_SILENT_MS = 30_000;
 /** A thread ends when nobody has asked for so long. */
 export const ENCODER_IDLE_MS = 60_000;
 /** Encoded zones are kept so long after their last transfer, for the next secondary, */

@@ -13,6 +13,7 @@ import {
   ENCODED_KEPT_MS,
   ENCODER_HEAP_MB,
   ENCODER_IDLE_MS,
+  ENCODER_SILENT_MS,
   ENCODERS_MAX,
   ENCODING_MS,
   ENCODING_WAITING_MAX,
@@ -137,7 +138,7 @@ function pump(state: State): void {
     const question: TransferQuestion = { zone: job.zone, known: job.known?.version };
     clearTimeout(encoder.timer);
     // The thread looks at the time itself; this is for one that does not answer any more.
-    encoder.timer = setTimeout(() => void encoder.worker.terminate(), state.options.encodingMs * 2);
+    encoder.timer = setTimeout(() => void encoder.worker.terminate(), state.options.encodingMs + ENCODER_SILENT_MS);
     encoder.worker.postMessage(question);
   }
 }
@@ -217,7 +218,7 @@ function resultOf(state: State, { zone, known }: Job, answer: TransferAnswer): Z
 
 function keep(state: State, zone: string, { transfer, version }: Extract<TransferAnswer, { kind: "zone" }>): void {
   forget(state, zone);
-  const bytes = transfer.messages.reduce((sum, message) => sum + message.length, 0);
+  const bytes = bytesOf(transfer);
   if (bytes > state.options.keptBytesMax) return;
   state.kept.set(zone, { transfer, version, bytes, usedMs: performance.now() });
   state.keptBytes += bytes;
@@ -226,6 +227,14 @@ function keep(state: State, zone: string, { transfer, version }: Extract<Transfe
     forget(state, oldest);
   }
 }
+
+/** Roughly: of an ALIAS more is kept than its names. */
+function bytesOf({ messages, aliases }: EncodedTransfer): number {
+  const ofMessages = messages.reduce((sum, { length }) => sum + length, 0);
+  return aliases.reduce((sum, { owner, target }) => sum + owner.length + target.length + ALIAS_BYTES, ofMessages);
+}
+
+const ALIAS_BYTES = 300;
 
 function touch(state: State, zone: string, kept: Kept): void {
   kept.usedMs = performance.now();
