@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tableHandler } from "../support/scripted-replies.ts";
 import { waitFor } from "../support/wait.ts";
-import { type Forwarding, startForwarding } from "./forward-world.ts";
+import { assertTtls, type Forwarding, startForwarding } from "./forward-world.ts";
 import { figure } from "./notify-world.ts";
 
 const TABLE = `
@@ -24,20 +24,21 @@ function countOf(world: Forwarding, question: string): number {
 }
 
 test("a cached answer counts its TTL down and is not asked for again", async () => {
-  await using world = await startForwarding({ table: TABLE });
-  assert.deepEqual((await world.ask("a.example A")).ttls, [300]);
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  const first = await world.ask("a.example A");
+  assertTtls(first, [300]);
   const later = await waitFor("the TTL falls", 10_000, async () => {
     const { ttls } = await world.ask("a.example A");
-    return ttls[0] !== 300 && ttls;
+    return ttls[0]! < first.ttls[0]! && ttls;
   });
-  assert.ok(later[0]! < 300 && later[0]! > 280, String(later));
+  assert.ok(later[0]! > 280, String(later));
   assert.equal(countOf(world, "a.example. A"), 1);
   assert.ok((await figure(world.node, "svc_cache_hits_total")) >= 1);
   assert.equal(await figure(world.node, "svc_cache_misses_total"), 1);
 });
 
 test("TTL 0 is given to those who wait and kept for nobody; an expired one is asked for again", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   for (const wanted of [1, 2]) {
     assert.deepEqual((await world.ask("never.example A")).answer, ["never.example. 0 A 192.0.2.4"]);
     assert.equal(countOf(world, "never.example. A"), wanted);
@@ -45,12 +46,13 @@ test("TTL 0 is given to those who wait and kept for nobody; an expired one is as
   await world.ask("short.example A");
   await waitFor("asked again", 10_000, async () => {
     await world.ask("short.example A");
-    return countOf(world, "short.example. A") === 2;
+    return countOf(world, "short.example. A") > 1;
   });
 });
 
 test("many clients that ask the same at once cost the upstream one query", async () => {
   await using world = await startForwarding({
+    isPatient: true,
     handler: () => ({ kind: "answer", text: "same.example. 60 A 192.0.2.9", delayMs: 300 }),
   });
   const answers = await Promise.all(Array.from({ length: 50 }, () => world.ask("same.example A")));
@@ -59,14 +61,14 @@ test("many clients that ask the same at once cost the upstream one query", async
 });
 
 test("names are one name in any case, and each answer spells the question as it was asked", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   assert.deepEqual((await world.ask("A.eXample A")).data, ["A.eXample. A 192.0.2.1"]);
   assert.deepEqual((await world.ask("a.EXAMPLE A")).data, ["a.EXAMPLE. A 192.0.2.1"]);
   assert.equal(countOf(world, "a.example. A"), 1);
 });
 
 test("flushed by name, by subtree and wholly, with counts", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   const fill = async () => {
     for (const name of ["a", "b", "deep.a"]) await world.ask(`${name}.example A`);
   };
@@ -98,12 +100,12 @@ test("flushed by name, by subtree and wholly, with counts", async () => {
 });
 
 test("/config/cache is live: limits of TTLs, and a cache that is off keeps nothing", async () => {
-  await using world = await startForwarding({ table: TABLE });
-  assert.deepEqual((await world.ask("long.example A")).ttls, [86_400]);
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  assertTtls(await world.ask("long.example A"), [86_400]);
   await world.put("/config/cache", { min_ttl_seconds: 30, max_ttl_seconds: 100 });
   await world.api.ask("POST", "/cache/flush", {});
-  assert.deepEqual((await world.ask("long.example A")).ttls, [100]);
-  assert.deepEqual((await world.ask("short.example A")).ttls, [30]);
+  assertTtls(await world.ask("long.example A"), [100]);
+  assertTtls(await world.ask("short.example A"), [30]);
   await world.put("/config/cache", { enabled: false });
   await waitFor("nothing is kept", 10_000, async () => {
     const before = countOf(world, "b.example. A");
@@ -114,7 +116,7 @@ test("/config/cache is live: limits of TTLs, and a cache that is off keeps nothi
 });
 
 test("a changed forwarder does not answer from what the one before had said", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   await world.ask("a.example A");
   world.upstream.setHandler(tableHandler("a.example. 300 A 198.51.100.7"));
   assert.deepEqual((await world.ask("a.example A")).data, ["a.example. A 192.0.2.1"], "it is cached");
@@ -126,6 +128,7 @@ test("a changed forwarder does not answer from what the one before had said", as
 
 test("a popular answer is fetched anew before its time is over, and nobody waits for it", async () => {
   await using world = await startForwarding({
+    isPatient: true,
     handler: () => ({ kind: "answer", text: "hot.example. 12 A 192.0.2.1" }),
   });
   await world.ask("hot.example A");
@@ -155,6 +158,7 @@ test("with serve-stale an expired answer is better than none, with EDE 3; withou
 
 test("DO and CD are questions of their own: signatures go only to those who ask for them", async () => {
   await using world = await startForwarding({
+    isPatient: true,
     handler: (query) => ({
       kind: "answer",
       text: `s.example. 60 A 192.0.2.1${query.message.edns?.wantsDnssec === true ? `\n${SIGNATURE}` : ""}`,

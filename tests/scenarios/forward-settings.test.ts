@@ -53,7 +53,7 @@ test("an acknowledged change of a forwarder holds for the next query, however ma
   await using second = await startScriptedUpstream({
     handler: tableHandler("www.partner.example. 600 A 198.51.100.2"),
   });
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   const places = [first, second].map(({ port }) => `127.0.0.1:${port}`);
   const id = await create(world.api, "/forwarders", { domain: "partner.example.", upstreams: places.slice(0, 1) });
   for (let round = 0; round < 20; round++) {
@@ -67,7 +67,7 @@ test("an acknowledged change of a forwarder holds for the next query, however ma
 });
 
 test("metrics tell of upstreams, of the cache and of what is forwarded", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await startForwarding({ table: TABLE, isPatient: true });
   await create(world.api, "/stub-zones", { domain: "stub.example.", hints: [`127.0.0.1:${world.upstream.port}`] });
   for (const name of ["a", "a", "b"]) await world.ask(`${name}.example A`);
   const of = `{upstream="127.0.0.1:${world.upstream.port}"}`;

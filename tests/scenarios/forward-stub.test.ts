@@ -31,7 +31,7 @@ ours.stub.test. 300 CNAME app.${ZONE}
 
 test("a stub zone's hints are asked without recursion, and the answer is cached", async () => {
   await using hint = await startScriptedUpstream({ handler: authority(STUB) });
-  await using world = await startForwarding({ table: "www.elsewhere.example. 60 A 198.51.100.1" });
+  await using world = await startForwarding({ table: "www.elsewhere.example. 60 A 198.51.100.1", isPatient: true });
   await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
   await world.record({ name: "app", type: "A", values: [{ value: "10.0.0.1" }] });
   for (const _ of [1, 2]) {
@@ -74,7 +74,7 @@ b.child.stub.test. 300 A 192.0.2.12`),
       ";; AUTHORITY\nchild.stub.test. 300 NS ns.child.stub.test.\n;; ADDITIONAL\nns.child.stub.test. 300 A 127.9.0.1",
     ),
   });
-  await using world = await startForwarding();
+  await using world = await startForwarding({ isPatient: true });
   await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
   assert.deepEqual((await world.ask("a.child.stub.test A")).data, ["a.child.stub.test. A 192.0.2.11"]);
   assert.deepEqual((await world.ask("b.child.stub.test A")).data, ["b.child.stub.test. A 192.0.2.12"]);
@@ -123,7 +123,7 @@ test("below a delegation of ours: followed where recursion is offered and wanted
     addresses: ["127.9.0.2"],
     port: 53,
   });
-  await using world = await startForwarding();
+  await using world = await startForwarding({ isPatient: true });
   await world.record({ name: "sub", type: "NS", values: [{ value: `ns.sub.${ZONE}` }] });
   await world.record({ name: "ns.sub", type: "A", values: [{ value: "127.9.0.2" }] });
   assert.deepEqual((await world.ask(`www.sub.${ZONE} A`)).data, [`www.sub.${ZONE} A 192.0.2.21`]);

@@ -50,6 +50,7 @@ test("an upstream without EDNS is asked without it", async () => {
 
 test("a truncated answer is asked for over TCP", async () => {
   await using world = await startForwarding({
+    isPatient: true,
     handler: (query) => (query.transport === "udp" ? { kind: "answer", isTruncated: true } : echo(query)),
   });
   assert.deepEqual((await world.ask("cut.example A")).data, ["cut.example. A 192.0.2.1"]);
@@ -61,7 +62,7 @@ test("a truncated answer is asked for over TCP", async () => {
 
 test("upstreams by IPv6 address and by the name of a host of ours", async () => {
   await using v6 = await startScriptedUpstream({ handler: echo, addresses: ["::1"] });
-  await using world = await startForwarding({ handler: echo });
+  await using world = await startForwarding({ handler: echo, isPatient: true });
   await forwardTo(world, [`[::1]:${v6.port}`]);
   assert.equal((await world.ask("six.example A")).rcode, "NOERROR");
   assert.equal(v6.queries.length, 1);
@@ -105,10 +106,12 @@ test("a great many distinct questions to a dead upstream are in nobody's way, an
   await using world = await startForwarding({ handler: () => ({ kind: "silence" }), upstream: { keeps: false } });
   await world.record({ name: "here", type: "A", values: [{ value: "192.0.2.7" }] });
   const many = Array.from({ length: 3_000 }, (_, index) =>
-    world.tryAsk(`n${index}.dead.example A`, { timeoutMs: 15_000 }),
+    world.tryAsk(`n${index}.dead.example A`, { timeoutMs: 30_000 }),
   );
+  // A datagram may come while the kernel's buffer is full of the others: as a client, this one asks again then.
+  const ours = () => world.tryAsk(`here.${ZONE} A`, { timeoutMs: 2_000 });
   for (let index = 0; index < 200; index++)
-    assert.deepEqual((await world.ask(`here.${ZONE} A`)).data, [`here.${ZONE} A 192.0.2.7`]);
+    assert.deepEqual((await waitFor("what is ours", 20_000, ours)).data, [`here.${ZONE} A 192.0.2.7`]);
   const answers = await Promise.all(many);
   const failed = answers.filter((answer) => answer?.rcode === "SERVFAIL").length;
   const silent = answers.filter((answer) => answer === undefined).length;

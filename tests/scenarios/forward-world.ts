@@ -9,7 +9,7 @@ import { type Handler, tableHandler } from "../support/scripted-replies.ts";
 import { type ScriptedUpstream, startScriptedUpstream, type UpstreamOptions } from "../support/scripted-upstream.ts";
 import { type ApiAnswer, type ApiClient, signIn } from "./api-client.ts";
 import { create } from "./notify-world.ts";
-import { type NodeSetup, type ScenarioNode, startNode } from "./running-node.ts";
+import { type NodeSetup, PATIENT_MAIN, type ScenarioNode, startNode } from "./running-node.ts";
 
 export const ZONE = "own.test.";
 
@@ -38,6 +38,8 @@ export type Answer = {
   /** As `answer` without TTLs. */
   readonly data: readonly string[];
   readonly ttls: readonly number[];
+  /** From the question to the answer, rounded up: a clock may have moved on by so many seconds since the upstream answered. */
+  readonly seconds: number;
   /** Extended DNS Error, where there is one. */
   readonly ede: number | undefined;
 };
@@ -63,7 +65,7 @@ function recordText({ owner, type, rdata }: DecodedRecord): readonly [string, st
   return [owner, `${typeToText(type)} ${rdataToText(type, Buffer.from(rdata, "hex"))}`];
 }
 
-function answerOf(response: Buffer): Answer {
+function answerOf(response: Buffer, askedMs: number): Answer {
   const { rcode, flags, answer, authority, edns } = decodeMessage(response);
   const lines = (records: readonly DecodedRecord[], withTtl: boolean) =>
     records.map((record) => {
@@ -81,6 +83,7 @@ function answerOf(response: Buffer): Answer {
     authority: lines(authority, true),
     data: lines(answer, false),
     ttls: answer.map(({ ttl }) => ttl),
+    seconds: Math.ceil((performance.now() - askedMs) / 1_000),
     ede: ede === undefined ? undefined : Buffer.from(ede).readUInt16BE(0),
   };
 }
@@ -92,14 +95,16 @@ export type ForwardingSetup = NodeSetup & {
   readonly upstream?: Omit<UpstreamOptions, "handler">;
   /** False: the default forwarder is left disabled. */
   readonly forwards?: false;
+  /** For tests that count what upstreams are asked; see PATIENT_MAIN. */
+  readonly isPatient?: true;
 };
 
 /** A node whose default forwarder is the scripted upstream, and which holds ZONE. */
 export async function startForwarding(setup: ForwardingSetup = {}): Promise<Forwarding> {
-  const { handler = tableHandler(setup.table ?? ""), upstream: options, forwards, ...nodeSetup } = setup;
+  const { handler = tableHandler(setup.table ?? ""), upstream: options, forwards, isPatient, ...nodeSetup } = setup;
   await using undo = new AsyncDisposableStack();
   const upstream = undo.use(await startScriptedUpstream({ ...options, handler }));
-  const node = undo.use(await startNode({ zones: [], ...nodeSetup }));
+  const node = undo.use(await startNode({ zones: [], ...(isPatient ? { main: PATIENT_MAIN } : {}), ...nodeSetup }));
   const api = undo.use(await signIn(node.api));
   const stored = (await api.ask("GET", "/zones")).body.items.find(({ name }: { name: string }) => name === ZONE);
   const zoneId: string = stored?.id ?? (await create(api, "/zones", { name: ZONE }));
@@ -107,6 +112,15 @@ export async function startForwarding(setup: ForwardingSetup = {}): Promise<Forw
   if (forwards !== false) await forwardTo(world, [`127.0.0.1:${upstream.port}`]);
   const kept = undo.move();
   return { ...world, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}
+
+/** An answer that was asked for anew has the TTLs that it was given, less what has passed since. */
+export function assertTtls({ ttls, seconds }: Answer, expected: readonly number[]): void {
+  assert.equal(ttls.length, expected.length);
+  for (const [index, ttl] of ttls.entries()) {
+    const whole = expected[index] ?? 0;
+    assert.ok(ttl <= whole && ttl >= whole - seconds, `${ttl} of ${whole} s, ${seconds} s after the question`);
+  }
 }
 
 /** Sets the default forwarder. */
@@ -137,13 +151,14 @@ function forwardingOf(
     const flags = (how.rd === false ? 0 : FLAGS.rd) | (how.cd === true ? FLAGS.cd : 0);
     const type = typeFromText(typeText);
     assert.ok(type !== undefined, typeText);
+    const askedMs = performance.now();
     const query = encodeQuery({ name, type, flags, edns: { dnssecOk: how.dnssecOk === true } });
     if (how.tcp === true) {
       const response = await exchangeTcp(endpoint, query, how.timeoutMs ?? 20_000);
-      return response === undefined ? undefined : answerOf(response);
+      return response === undefined ? undefined : answerOf(response, askedMs);
     }
     const response = await (await clientFrom(how.from ?? "127.0.0.1")).ask(query, how.timeoutMs);
-    return response === undefined ? undefined : answerOf(response);
+    return response === undefined ? undefined : answerOf(response, askedMs);
   };
   return {
     node,

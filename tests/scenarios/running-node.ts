@@ -8,6 +8,8 @@ import { waitFor } from "../support/wait.ts";
 
 export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 export const FAULTY_MAIN = fileURLToPath(new URL("./faults/main.ts", import.meta.url));
+/** It waits for upstreams long enough that each question is asked once, however busy the machine is. */
+export const PATIENT_MAIN = fileURLToPath(new URL("./faults/patient-main.ts", import.meta.url));
 export const EXAMPLE_ZONE = fileURLToPath(new URL("../vectors/example.test.zone", import.meta.url));
 
 const START_MS = 20_000;
@@ -43,9 +45,11 @@ export type ScenarioNode = {
   readonly [Symbol.asyncDispose]: () => Promise<void>;
 };
 
+/** The last line may still be on its way. */
 function messagesOf(output: string): string[] {
-  const lines = output.split("\n").filter((line) => line.startsWith("{") && line.endsWith("}"));
-  return lines.map((line) => String(JSON.parse(line).msg));
+  const lines = output.split("\n").slice(0, -1);
+  const whole = lines.filter((line) => line.startsWith("{") && line.endsWith("}"));
+  return whole.map((line) => String(JSON.parse(line).msg));
 }
 
 function endpointFrom(text: string): Required<Endpoint> {
