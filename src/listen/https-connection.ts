@@ -12,7 +12,21 @@ export type HttpsContext = {
   readonly limits: HttpsLimits;
   /** Milliseconds of a clock that never runs backwards. */
   readonly now: () => number;
+  /** The time as HTTP writes it (RFC 9110 section 6.6.1). */
+  readonly date: () => string;
 };
+
+/** Spells each second once. `wallMs` gives milliseconds since 1970. */
+export function createHttpDate(wallMs: () => number): () => string {
+  let second = Number.NaN;
+  let text = "";
+  return () => {
+    const now = Math.floor(wallMs() / 1000);
+    if (now !== second) text = new Date(now * 1000).toUTCString();
+    second = now;
+    return text;
+  };
+}
 
 export type HttpsConnection = {
   /** Looks at the times; cuts or closes the connection where one has passed. */
@@ -39,6 +53,8 @@ export type Book = {
   readonly end: (exchange: Exchange) => void;
   readonly queuedBytes: () => number;
   readonly isFull: () => boolean;
+  /** Nothing is under way. */
+  readonly isIdle: () => boolean;
   /** What the connection is to come to by its times. */
   readonly verdict: (nowMs: number) => "stays" | "idle" | "overdue";
 };
@@ -66,6 +82,7 @@ export function openBook({ limits, now }: HttpsContext): Book {
     },
     queuedBytes: () => queued,
     isFull: () => queued > limits.maxQueuedBytes,
+    isIdle: () => open.size === 0,
     verdict: (nowMs) => {
       const [oldest] = open;
       if (oldest !== undefined && nowMs - oldest.sinceMs >= limits.requestMs) return "overdue";
@@ -85,8 +102,12 @@ export function answerFields(answer: Uint8Array): AnswerFields {
   return {
     "content-type": DOH_MEDIA_TYPE,
     "content-length": answer.length,
-    "cache-control": `max-age=${freshSeconds(answer)}`,
+    "cache-control": freshness(answer),
   };
+}
+
+export function freshness(answer: Uint8Array): string {
+  return `max-age=${freshSeconds(answer)}`;
 }
 
 const REFUSAL_FIELDS = { "content-length": 0, "cache-control": "no-store" };

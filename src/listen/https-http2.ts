@@ -1,109 +1,204 @@
-/** DNS over HTTPS by HTTP/2 (RFC 9113). */
-import { constants, performServerHandshake, type ServerHttp2Stream } from "node:http2";
+/**
+ * DNS over HTTPS by HTTP/2 (RFC 9113), of which it speaks what one small request and one answer need: what a client may make
+ * the node do is in the limits, and an answer costs little beside its encryption.
+ */
 import type { TLSSocket } from "node:tls";
 import { COUNTER } from "../image/counters.ts";
+import { type AnswerFieldName, encodeFields } from "./http2-fields.ts";
+import { FRAME, HTTP2_ERROR, type Http2Error, makeNumbersFrame, makeSettings, SETTING } from "./http2-frames.ts";
+import { createHttp2Input } from "./http2-input.ts";
+import { createHttp2Output, type Http2Output } from "./http2-output.ts";
 import type { Reply } from "./https-answering.ts";
 import {
-  answerFields,
+  type Body,
+  type Book,
   collectBody,
+  type Exchange,
+  freshness,
   type HttpsConnection,
   type HttpsContext,
   openBook,
-  refusalFields,
 } from "./https-connection.ts";
-import { readRequest } from "./https-request.ts";
+import { DOH_MEDIA_TYPE, DOH_METHODS, type RefusedStatus, readRequest } from "./https-request.ts";
 import type { HttpsLimits } from "./limits.ts";
 
-const { NGHTTP2_NO_ERROR } = constants;
+/** A body fits into the first window of its stream, with whatever padding: that need never be made wider. */
+const STREAM_WINDOW = 2 ** 18;
+/** Frames that the client does not take, in bytes, above which nothing more is read. */
+const OUTPUT_BYTES_MAX = 2 ** 17;
 
-function sessionOptions(limits: HttpsLimits) {
-  return {
-    maxSessionMemory: limits.sessionMemoryMb,
-    maxSessionInvalidFrames: limits.maxFaults,
-    maxSessionRejectedStreams: limits.maxFaults,
-    streamResetBurst: limits.resetBurst,
-    streamResetRate: limits.resetsPerSecond,
-    settings: {
-      enablePush: false,
-      maxConcurrentStreams: limits.maxStreams,
-      maxHeaderListSize: limits.headerBytes,
-    },
-  };
+/** A request under way. */
+type Request = {
+  readonly exchange: Exchange;
+  body: Body | undefined;
+  isHeardOut: boolean;
+};
+
+type Session = {
+  readonly context: HttpsContext;
+  readonly output: Http2Output;
+  readonly book: Book;
+  readonly requests: Map<number, Request>;
+  readonly address: Uint8Array;
+  readonly port: number;
+  lastStream: number;
+};
+
+function ownSettings({ maxStreams, headerBytes }: HttpsLimits): Buffer {
+  return makeSettings([
+    [SETTING.MAX_CONCURRENT_STREAMS, maxStreams],
+    [SETTING.INITIAL_WINDOW_SIZE, STREAM_WINDOW],
+    [SETTING.MAX_HEADER_LIST_SIZE, headerBytes],
+  ]);
 }
 
 /** Serves a connection until it is closed; `address` is the client's. */
 export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Uint8Array): HttpsConnection {
-  const { counters, limits, answering } = context;
-  const port = socket.remotePort ?? 0;
-  const book = openBook(context);
-  const session = performServerHandshake(socket, sessionOptions(limits));
+  const { counters, limits, now } = context;
+  /** No further request is taken; */
+  let isLeaving = false;
+  /** nothing is read any more. */
+  let isOver = false;
+  const leaveWhenDone = () => {
+    if (isLeaving && session.book.isIdle() && output.waitingBytes() === 0) socket.destroySoon();
+  };
+  const output = createHttp2Output(socket, () => {
+    if (socket.isPaused()) socket.resume();
+    leaveWhenDone();
+  });
+  const session: Session = {
+    ...{ context, output, address, port: socket.remotePort ?? 0, lastStream: 0 },
+    book: openBook(context),
+    requests: new Map(),
+  };
+  const input = createHttp2Input({
+    output,
+    requests: {
+      onRequest: (stream, fields, isLast) => !isLeaving && takeRequest(session, stream, fields, isLast),
+      onBody: (stream, chunk, isLast) => takeBody(session, stream, chunk, isLast),
+      onReset: (stream) => forget(session, stream),
+    },
+    headerBytes: limits.headerBytes,
+    idleBurst: limits.idleBurst,
+    idlePerSecond: limits.idlePerSecond,
+    now,
+  });
+  const say = (error: Http2Error) => output.control(makeNumbersFrame(FRAME.GOAWAY, 0, session.lastStream, error));
   const cut = () => {
     counters[COUNTER.HTTPS_CUT]! += 1;
-    session.destroy();
     socket.destroy();
   };
-  // The library ends a session whose client breaks the rules or floods it.
-  session.on("error", () => {
+  const leave = () => {
+    if (isLeaving) return;
+    isLeaving = true;
+    say(HTTP2_ERROR.NO_ERROR);
+    leaveWhenDone();
+  };
+  output.control(ownSettings(limits));
+  socket.on("data", (chunk: Buffer) => {
+    if (isOver) return;
+    const outcome = input(chunk);
+    if (outcome === "left") return leave();
+    if (outcome === undefined) return void (output.waitingBytes() > OUTPUT_BYTES_MAX && socket.pause());
     counters[COUNTER.HTTPS_CUT]! += 1;
-    socket.destroy();
+    isOver = true;
+    isLeaving = true;
+    say(outcome);
+    socket.destroySoon();
   });
-  session.on("stream", (stream, headers, flags) => {
-    counters[COUNTER.HTTP2_REQUESTS]! += 1;
-    const exchange = book.begin();
-    stream.on("error", () => {});
-    stream.once("close", () => book.end(exchange));
-    const hasEnded = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0;
-    const reply: Reply = (answer) => {
-      if (stream.destroyed || stream.headersSent) return;
-      if (typeof answer === "number") {
-        stream.respond({ ":status": answer, ...refusalFields(counters, answer) }, { endStream: true });
-      } else {
-        book.hold(exchange, answer.length);
-        stream.respond({ ":status": 200, ...answerFields(answer) });
-        stream.end(answer);
-      }
-      // RFC 9113 section 8.1: the client is asked to send no more of its request.
-      if (!hasEnded && !stream.readableEnded) stream.once("finish", () => stream.close(NGHTTP2_NO_ERROR));
-    };
-    const asked = readRequest({
-      method: headers[":method"] ?? "",
-      target: headers[":path"] ?? "",
-      contentType: headers["content-type"],
-      contentLength: headers["content-length"],
-    });
-    if (asked.kind === "refused") return reply(asked.status);
-    if (book.isFull()) return reply(503);
-    if (asked.kind === "message") return answering.answer(asked.message, address, port, reply);
-    takeBody(stream, collectBody(book, exchange), reply, (message) => answering.answer(message, address, port, reply));
+  socket.once("close", () => {
+    for (const stream of [...session.requests.keys()]) forget(session, stream);
   });
   return {
     sweep: (nowMs) => {
-      const verdict = book.verdict(nowMs);
+      const verdict = session.book.verdict(nowMs);
       if (verdict === "overdue") cut();
-      else if (verdict === "idle") session.close();
+      else if (verdict === "idle" && isLeaving) socket.destroy();
+      else if (verdict === "idle") leave();
     },
-    queuedBytes: book.queuedBytes,
+    queuedBytes: () => session.book.queuedBytes() + output.waitingBytes(),
     cut,
-    retire: () => session.close(),
+    retire: leave,
   };
 }
 
-function takeBody(
-  stream: ServerHttp2Stream,
-  body: ReturnType<typeof collectBody>,
-  reply: Reply,
-  onMessage: (message: Buffer) => void,
-): void {
-  let isOver = false;
-  stream.on("data", (chunk: Buffer) => {
-    if (isOver || body.add(chunk)) return;
-    isOver = true;
-    reply(413);
+type Fields = Parameters<Parameters<typeof createHttp2Input>[0]["requests"]["onRequest"]>[1];
+
+/** False: there are too many. */
+function takeRequest(session: Session, stream: number, fields: Fields, isLast: boolean): boolean {
+  const { context, requests, book, address, port } = session;
+  session.lastStream = stream;
+  if (requests.size >= context.limits.maxStreams) return false;
+  context.counters[COUNTER.HTTP2_REQUESTS]! += 1;
+  const request: Request = { exchange: book.begin(), body: undefined, isHeardOut: isLast };
+  requests.set(stream, request);
+  const asked = readRequest({ ...fields, method: fields.method ?? "", target: fields.target ?? "" });
+  const reply: Reply = (answer) => answerRequest(session, stream, answer);
+  if (asked.kind === "refused") reply(asked.status);
+  else if (book.isFull()) reply(503);
+  else if (asked.kind === "message") context.answering.answer(asked.message, address, port, reply);
+  else if (isLast) reply(400);
+  else request.body = collectBody(book, request.exchange);
+  return true;
+}
+
+function takeBody(session: Session, stream: number, chunk: Buffer, isLast: boolean): void {
+  const request = session.requests.get(stream);
+  if (request === undefined) return;
+  request.isHeardOut = isLast;
+  const { body } = request;
+  if (body === undefined) return;
+  const reply: Reply = (answer) => answerRequest(session, stream, answer);
+  const hasRoom = body.add(Buffer.from(chunk));
+  if (hasRoom && !isLast) return;
+  request.body = undefined;
+  const message = hasRoom ? body.end() : 413;
+  if (typeof message === "number") reply(message);
+  else session.context.answering.answer(message, session.address, session.port, reply);
+}
+
+function answerRequest(
+  { context, output, requests, book }: Session,
+  stream: number,
+  answer: Uint8Array | RefusedStatus,
+) {
+  const request = requests.get(stream);
+  // The client has taken it back, or has gone.
+  if (request === undefined) return;
+  requests.delete(stream);
+  const { exchange, isHeardOut } = request;
+  const onSent = () => book.end(exchange);
+  if (typeof answer === "number") {
+    context.counters[COUNTER.HTTPS_REFUSED]! += 1;
+    return output.answer(stream, refusalBlock(answer, context.date()), NOTHING, isHeardOut, onSent);
+  }
+  book.hold(exchange, answer.length);
+  output.answer(stream, answerBlock(answer, context.date()), answer, isHeardOut, onSent);
+}
+
+const NOTHING = Buffer.alloc(0);
+
+function forget({ requests, book }: Session, stream: number): void {
+  const request = requests.get(stream);
+  requests.delete(stream);
+  if (request !== undefined) book.end(request.exchange);
+}
+
+function answerBlock(answer: Uint8Array, date: string): Buffer {
+  return encodeFields(200, {
+    "content-type": DOH_MEDIA_TYPE,
+    "content-length": String(answer.length),
+    "cache-control": freshness(answer),
+    date,
   });
-  stream.on("end", () => {
-    if (isOver) return;
-    const message = body.end();
-    if (typeof message === "number") reply(message);
-    else onMessage(message);
-  });
+}
+
+function refusalBlock(status: RefusedStatus, date: string): Buffer {
+  const fields: Partial<Record<AnswerFieldName, string>> = {
+    "content-length": "0",
+    "cache-control": "no-store",
+    date,
+  };
+  if (status === 405) fields.allow = DOH_METHODS;
+  return encodeFields(status, fields);
 }

@@ -2,7 +2,7 @@
 import type { TLSSocket } from "node:tls";
 import { COUNTER } from "../image/counters.ts";
 import { type AnsweringContext, createAnswering } from "./https-answering.ts";
-import type { HttpsConnection, HttpsContext } from "./https-connection.ts";
+import { createHttpDate, type HttpsConnection, type HttpsContext } from "./https-connection.ts";
 import { createHttp1 } from "./https-http1.ts";
 import { serveHttp2 } from "./https-http2.ts";
 import type { HttpsLimits } from "./limits.ts";
@@ -15,9 +15,16 @@ export type HttpsService = {
   readonly drain: () => Promise<void>;
 };
 
-export function createHttpsService(options: AnsweringContext & { readonly limits: HttpsLimits }): HttpsService {
+export type HttpsServiceOptions = AnsweringContext & {
+  readonly limits: HttpsLimits;
+  /** Milliseconds since 1970. */
+  readonly wallMs: () => number;
+};
+
+export function createHttpsService(options: HttpsServiceOptions): HttpsService {
   const { limits, counters, now } = options;
-  const context: HttpsContext = { answering: createAnswering(options), counters, limits, now };
+  const date = createHttpDate(options.wallMs);
+  const context: HttpsContext = { answering: createAnswering(options), counters, limits, now, date };
   const connections = new Set<HttpsConnection>();
   const acceptHttp1 = createHttp1(context);
   let isDraining = false;

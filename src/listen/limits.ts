@@ -98,13 +98,9 @@ export type HttpsLimits = {
   readonly maxStreams: number;
   /** All fields of a request with its path. */
   readonly headerBytes: number;
-  /** What one HTTP/2 connection may hold in the library's memory, megabytes. */
-  readonly sessionMemoryMb: number;
-  /** Streams that a client may open and reset at once, and a second after that (CVE-2023-44487). */
-  readonly resetBurst: number;
-  readonly resetsPerSecond: number;
-  /** Invalid frames, and streams beyond `maxStreams`, after which an HTTP/2 connection is cut. */
-  readonly maxFaults: number;
+  /** Frames that bring nothing, such as resets and pings, that a client may send at once, and a second after that. */
+  readonly idleBurst: number;
+  readonly idlePerSecond: number;
   /** From a request to the end of its answer, its body and the client's taking it included. Longer than any is resolved. */
   readonly requestMs: number;
   /** A connection without a request under way is closed after this time, */
@@ -122,10 +118,8 @@ export type HttpsLimits = {
 export const HTTPS_LIMITS: HttpsLimits = {
   maxStreams: 100,
   headerBytes: 16_384,
-  sessionMemoryMb: 2,
-  resetBurst: 256,
-  resetsPerSecond: 64,
-  maxFaults: 100,
+  idleBurst: 256,
+  idlePerSecond: 64,
   requestMs: 15_000,
   idleMs: 30_000,
   lifetimeMs: 3_600_000,

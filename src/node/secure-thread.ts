@@ -52,7 +52,7 @@ export function runSecureThread(data: SecureData, port: MessagePort): void {
     now,
   };
   const streams = createStreamService({ ...context, limits: STREAM_LIMITS });
-  const https = createHttpsService({ ...context, limits: HTTPS_LIMITS });
+  const https = createHttpsService({ ...context, limits: HTTPS_LIMITS, wallMs: Date.now });
   const listeners = createSecureSwitch({
     open: (kind, address, identity) => {
       const isDot = kind === SECURE_KIND.DOT;
