@@ -98,6 +98,8 @@ type State = {
   /** When each target was complained about. */
   readonly complained: Map<string, number>;
   readonly counts: { sent: number; answered: number; failed: number };
+  /** How many more may go before the next burst. */
+  burstLeft: number;
   cancelBurst: (() => void) | undefined;
   hasEnded: boolean;
 };
@@ -111,6 +113,7 @@ export function createDnsNotify(options: DnsNotifyOptions): DnsNotify {
     byAnswer: new Map(),
     complained: new Map(),
     counts: { sent: 0, answered: 0, failed: 0 },
+    burstLeft: NOTIFY_BURST,
     cancelBurst: undefined,
     hasEnded: false,
   };
@@ -165,18 +168,21 @@ async function publishedInTime({ published, times }: DnsNotifyOptions): Promise<
 
 function enqueue(state: State, pending: Pending): void {
   state.due.push(pending);
-  if (state.cancelBurst === undefined) burst(state);
+  pump(state);
 }
 
-function burst(state: State): void {
-  for (const pending of state.due.splice(0, NOTIFY_BURST)) void attempt(state, pending);
-  state.cancelBurst =
-    state.due.length === 0
-      ? undefined
-      : state.options.times.after(NOTIFY_BURST_PAUSE_MS, () => {
-          state.cancelBurst = undefined;
-          burst(state);
-        });
+/** Sends what the present burst has room for; what is left goes with the next one. */
+function pump(state: State): void {
+  for (const pending of state.due.splice(0, state.burstLeft)) {
+    state.burstLeft -= 1;
+    void attempt(state, pending);
+  }
+  if (state.burstLeft === NOTIFY_BURST) return;
+  state.cancelBurst ??= state.options.times.after(NOTIFY_BURST_PAUSE_MS, () => {
+    state.cancelBurst = undefined;
+    state.burstLeft = NOTIFY_BURST;
+    pump(state);
+  });
 }
 
 /** Never rejects. */
