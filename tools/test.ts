@@ -17,7 +17,8 @@ const FILE_TIMEOUT_MS = 600_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** These scenarios wait for probes and retries most of their time. */
+/** These scenarios wait for probes, retries, upstreams and time-outs most of their time, each with ports and addresses of its own. */
+const WAITING = /^tests\/scenarios\/((steer|notify|forward)-|(debug-capture|query-log)\.)/;
 const WAITING_CONCURRENCY = 3;
 
 type Group = "units" | "waiting" | "alone";
@@ -25,7 +26,7 @@ type Group = "units" | "waiting" | "alone";
 /** Whole-system tests start servers and load the machine, so that another beside them would disturb both; some only wait. */
 function groupOf(file: string): Group {
   if (!file.startsWith("tests/")) return "units";
-  return /^tests\/scenarios\/(steer|notify)-/.test(file) ? "waiting" : "alone";
+  return WAITING.test(file) ? "waiting" : "alone";
 }
 
 function testFiles(patterns: readonly string[]): string[] {

@@ -14,7 +14,8 @@ import { publishZoneFile } from "../publish/zone-file-source.ts";
 import { restartsOf } from "./status.ts";
 
 const DYING_ENTRY = new URL("../../tests/support/dying-resolve-entry.ts", import.meta.url);
-const ENTRY = new URL("./resolve-entry.ts", import.meta.url);
+/** With patience: how often upstreams are asked is no matter of how busy the machine is. */
+const ENTRY = new URL("../../tests/support/patient-resolve-entry.ts", import.meta.url);
 const handler = ({ name }: { readonly name: string }) => ({ kind: "answer", text: `${name} 300 A 192.0.2.7` }) as const;
 
 type Wish = { readonly upstream: Partial<Upstream>; readonly caPem?: string; readonly zones?: readonly string[] };
