@@ -13,9 +13,14 @@ export type ApiClient = AsyncDisposable & {
   readonly ask: (method: string, path: string, json?: unknown) => Promise<ApiAnswer>;
 };
 
-/** The certificate is self-made: what is tested is the node, and it is on this machine. */
-export async function signIn(api: string, password = ADMIN_PASSWORD, username = "admin"): Promise<ApiClient> {
-  const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
+/** The certificate is self-made: what is tested is the node, and it is on this machine. `http`: what is spoken at most. */
+export async function signIn(
+  api: string,
+  password = ADMIN_PASSWORD,
+  username = "admin",
+  http: "2" | "1.1" = "2",
+): Promise<ApiClient> {
+  const dispatcher = new Agent({ connect: { rejectUnauthorized: false }, allowH2: http === "2" });
   let token: string | undefined;
   const ask = async (method: string, path: string, json?: unknown): Promise<ApiAnswer> => {
     const response = await fetch(`${api}/api/v1${path}`, {
