@@ -5,6 +5,8 @@ import { MAX_THREADS } from "../image/shared.ts";
 export const STOP_DEADLINE_MS = 4_500;
 /** Heap of the control thread; what it exceeds ends that thread only. */
 export const CONTROL_HEAP_MB = 1_024;
+/** Its room for new objects: as much of it as one large request has ever filled stays with the process. */
+export const CONTROL_YOUNG_MB = 16;
 /** Heap of the health thread: 20,000 probes with their history take a quarter of it. */
 export const HEALTH_HEAP_MB = 384;
 /** Heap of a listener thread: it needs next to nothing. */
@@ -24,6 +26,8 @@ export const CLIENT_SWEEP_MS = 250;
 export const ANSWER_BYTES_UNDER_WAY_MAX = 2 ** 22;
 /** Queries that the resolve thread takes, and clients that it answers, before its sockets and timers have their turn. */
 export const CLIENTS_TURN = 64;
+/** It gives way to threads that answer, by so much of the system's "nice" (Linux, where a thread has its own). */
+export const RESOLVE_NICE = 10;
 /** How long the control thread waits for what the resolve thread is asked. */
 export const RESOLVE_ASK_MS = 5_000;
 

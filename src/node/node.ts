@@ -22,6 +22,7 @@ import { type NodeKeys, nodeKeys } from "./keys.ts";
 import {
   ANSWER_THREADS_MAX,
   CONTROL_HEAP_MB,
+  CONTROL_YOUNG_MB,
   HEALTH_LIFELESS_AFTER_MS,
   LIFELESS_AFTER_MS,
   RESOLVE_LIFELESS_AFTER_MS,
@@ -283,7 +284,10 @@ function startControl(
           healthPort,
           resolvePort,
         };
-        const resourceLimits = { maxOldGenerationSizeMb: frame.plan.controlHeapMb };
+        const resourceLimits = {
+          maxOldGenerationSizeMb: frame.plan.controlHeapMb,
+          maxYoungGenerationSizeMb: CONTROL_YOUNG_MB,
+        };
         return { workerData, transferList: [healthPort, resolvePort], resourceLimits };
       },
       onMessage: (message) => {
