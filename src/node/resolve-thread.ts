@@ -3,6 +3,7 @@
  * is answered from there by the same rules. It may die: those who waited hear nothing, and its replacement begins with an
  * empty cache.
  */
+import { setPriority } from "node:os";
 import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import type { Log } from "../base/log.ts";
@@ -19,7 +20,7 @@ import type { Exchanger } from "../resolve/exchange.ts";
 import { createResolver } from "../resolve/resolver.ts";
 import type { AskServers, Pool, RunningResolver } from "../resolve/resolver-options.ts";
 import type { FromResolve, ResolveFigures, Route, ToResolve } from "../resolve/settings.ts";
-import { CLIENT_SWEEP_MS, CLIENTS_TURN } from "./limits.ts";
+import { CLIENT_SWEEP_MS, CLIENTS_TURN, RESOLVE_NICE } from "./limits.ts";
 import type { LinkedThreadCommand, LinkedThreadMessage } from "./linked-thread.ts";
 import { createAskOwn } from "./own-answers.ts";
 import { type Clients, createClients } from "./resolve-clients.ts";
@@ -72,6 +73,7 @@ export function runResolve(data: ResolveData, supervisor: MessagePort, openExcha
   const say = (message: LinkedThreadMessage) => supervisor.postMessage(message);
   const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
   const lifeSigns = giveLifeSigns(data.status, "resolve");
+  giveWay();
   const work = openWork(data, openExchanges(data), log);
   work.connect(data.port);
   supervisor.on("message", (command: LinkedThreadCommand | ResolveCommand) => {
@@ -87,6 +89,17 @@ export function runResolve(data: ResolveData, supervisor: MessagePort, openExcha
     }
   });
   say({ kind: "running" });
+}
+
+/** Whoever asks what nobody can answer must not hold up what is answered at once, where both want the same processor. */
+function giveWay(): void {
+  // Elsewhere this would be the priority of the whole process.
+  if (process.platform !== "linux") return;
+  try {
+    setPriority(0, RESOLVE_NICE);
+  } catch {
+    // Refused by the system: it goes on as it is.
+  }
 }
 
 type Work = {
