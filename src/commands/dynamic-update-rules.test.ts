@@ -278,3 +278,22 @@ test("a zone's default TTL sent with a record that inherits it changes nothing, 
   assert.equal(await rcodeOf(world, "add www 3600 A 192.0.2.1"), "NOERROR");
   assert.equal(recordOf(world, "www")?.ttl, 3600);
 });
+
+/** As the merge of two nodes leaves it: the CNAME came later and is hidden. */
+async function hideCname(world: CommandWorld): Promise<void> {
+  const { id: _, values: __, ...rest } = recordOf(world, "www")!;
+  const body = { ...rest, id: "rec_hidden", type: "CNAME" as const, values: [{ value: "target.corp." }] };
+  await world.store.write((tx) => tx.put("record", body));
+  assert.ok(world.store.get("record", ["corp.", "www", "CNAME"])?.shadowedBy !== undefined);
+}
+
+test("a record that is hidden since a conflict of two nodes keeps nothing from its rival, and goes with the name", async () => {
+  await using world = await givenUpdateZone("www 300 A 192.0.2.1");
+  await hideCname(world);
+  assert.equal(await rcodeOf(world, "prereq nxrrset www CNAME\nadd www 300 A 192.0.2.2"), "NOERROR");
+  assert.equal(recordOf(world, "www")?.values.length, 2);
+  assert.equal(await rcodeOf(world, "prereq yxrrset www CNAME"), "NXRRSET");
+  assert.equal(await rcodeOf(world, 'add www 300 TXT "a"'), "REFUSED");
+  assert.equal(await rcodeOf(world, "delete www"), "NOERROR");
+  assert.deepEqual(zoneLines(world.store), []);
+});

@@ -7,7 +7,7 @@ import { Refusal } from "../model/refusal.ts";
 import { checkShape } from "../model/shape.ts";
 import { soaFromRdata } from "../model/soa.ts";
 import { ZoneUpdate, zoneWithUpdate } from "../model/zone.ts";
-import { readRdata, type WorkingName, type WorkingSet, type WorkingZone } from "./update-names.ts";
+import { readRdata, visibleSet, type WorkingName, type WorkingSet, type WorkingZone } from "./update-names.ts";
 import { heldType, titleOf, type UpdateRefusal } from "./update-prerequisites.ts";
 
 export type AppliedUpdate =
@@ -91,14 +91,16 @@ function addValue(
 
 /**
  * Whether what the name has excludes an RR of the type: "visible" where a client sees it and the RFC has the add ignored;
- * else the type of what it does not see, an ALIAS or a record without values.
+ * else the type of what it does not see: an ALIAS, a record without values or one that is hidden.
  */
 function rivalOf(name: WorkingName, type: RecordType): "visible" | RecordType | undefined {
+  // What stands beside it already, hidden since a conflict of two nodes, is no new rival.
+  if (visibleSet(name, type) !== undefined) return undefined;
   let hidden: RecordType | undefined;
   for (const set of name.sets.values()) {
     const remains = set.values.size > 0 || set.stored?.body.auto_populate === true;
     if (!remains || ownershipConflict(type, [set.type], name.name) === undefined) continue;
-    if (set.type !== "ALIAS" && set.values.size > 0) return "visible";
+    if (set.type !== "ALIAS" && visibleSet(name, set.type) !== undefined) return "visible";
     hidden = set.type;
   }
   return hidden;
