@@ -13,6 +13,7 @@ import { type HealthPlane, openHealthPlane } from "./health-plane.ts";
 import { openNotifier } from "./notify-plane.ts";
 import { openQueryLog, type QueryLog } from "./query-log.ts";
 import { openResolvePlane } from "./resolve-plane.ts";
+import { registerSecure } from "./secure-metrics.ts";
 import { followTransport } from "./secure-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
@@ -110,6 +111,7 @@ export async function openControlPlane(
   );
   // The API has made the certificate where none is configured.
   followTransport(store, options.onTransport);
+  registerSecure(options.shared, metrics.registry);
   return { store, publisher, api, imported, queryLog };
 }
 
