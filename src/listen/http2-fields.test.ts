@@ -56,7 +56,7 @@ test("what a client of node:http2 sends is understood, texts of every byte among
     socket.on("error", () => {});
     // Without limits to streams; the client waits for it.
     socket.write(makeSettings([]));
-    socket.on("data", (chunk) => {
+    socket.on("data", (chunk: Buffer) => {
       received = Buffer.concat([received, chunk]);
       blocks.splice(0, Number.POSITIVE_INFINITY, ...headerBlocks(received));
       if (blocks.length === wanted.length) socket.destroy();

@@ -60,7 +60,8 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
   /** nothing is read any more. */
   let isOver = false;
   const leaveWhenDone = () => {
-    if (isLeaving && session.book.isIdle() && output.waitingBytes() === 0) socket.destroySoon();
+    if (isOver) socket.end();
+    else if (isLeaving && session.book.isIdle() && output.waitingBytes() === 0) socket.destroySoon();
   };
   const output = createHttp2Output(socket, () => {
     if (socket.isPaused()) socket.resume();
@@ -89,7 +90,7 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
     socket.destroy();
   };
   const leave = () => {
-    if (isLeaving) return;
+    if (isLeaving || isOver) return;
     isLeaving = true;
     say(HTTP2_ERROR.NO_ERROR);
     leaveWhenDone();
@@ -102,9 +103,9 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
     if (outcome === undefined) return void (output.waitingBytes() > OUTPUT_BYTES_MAX && socket.pause());
     counters[COUNTER.HTTPS_CUT]! += 1;
     isOver = true;
-    isLeaving = true;
     say(outcome);
-    socket.destroySoon();
+    // Closed at once, with bytes unread, the connection would be reset before the client has heard why.
+    setTimeout(() => socket.destroy(), limits.lingerMs).unref();
   });
   socket.once("close", () => {
     for (const stream of [...session.requests.keys()]) forget(session, stream);

@@ -103,6 +103,8 @@ export type HttpsLimits = {
   readonly idlePerSecond: number;
   /** From a request to the end of its answer, its body and the client's taking it included. Longer than any is resolved. */
   readonly requestMs: number;
+  /** Who broke a rule has so long to hear of it, while what it sends is passed over. */
+  readonly lingerMs: number;
   /** A connection without a request under way is closed after this time, */
   readonly idleMs: number;
   /** and every one after this. */
@@ -121,6 +123,7 @@ export const HTTPS_LIMITS: HttpsLimits = {
   idleBurst: 256,
   idlePerSecond: 64,
   requestMs: 15_000,
+  lingerMs: 500,
   idleMs: 30_000,
   lifetimeMs: 3_600_000,
   maxQueuedBytes: 2 ** 20,
