@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:http2";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
 import { createFieldDecoder, encodeFields } from "./http2-fields.ts";
@@ -62,12 +62,13 @@ test("what a client of node:http2 sends is understood, texts of every byte among
       if (blocks.length === wanted.length) socket.destroy();
     });
   }).listen(0, "127.0.0.1");
-  // biome-ignore lint/suspicious/noExplicitAny: the port of a listening TCP server.
-  const { port } = (await once(server, "listening").then(() => server.address())) as any as AddressInfo;
+  await once(server, "listening");
+  const address = server.address();
+  assert.ok(address !== null && typeof address === "object");
   // Ten of a byte with a short code each, so that the sender's choice is the code and not the plain text.
   const visible = Array.from({ length: 256 }, (_, byte) => byte).filter((byte) => byte > 0x20 && byte !== 0x7f);
   const wanted = visible.map((byte) => `${"0".repeat(24)}${String.fromCharCode(byte)}${"e".repeat(24)}`);
-  const session = connect(`http://127.0.0.1:${port}`);
+  const session = connect(`http://127.0.0.1:${address.port}`);
   session.on("error", () => {});
   for (const text of wanted) {
     session.request({ ":path": `/${text.length}`, "content-type": text }).on("error", () => {});

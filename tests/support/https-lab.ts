@@ -92,7 +92,9 @@ export async function openHttpsLab(options: HttpsLabOptions = {}): Promise<Https
       const socket = connect({ port, host: "127.0.0.1", ALPNProtocols: protocols, rejectUnauthorized: false, ...more });
       clients.push(socket);
       socket.on("error", () => {});
-      await Promise.race([once(socket, "secureConnect"), once(socket, "close")]);
+      // Who is refused is closed.
+      const refused = once(socket, "close").catch(() => once(socket, "close"));
+      await Promise.race([once(socket, "secureConnect").catch(() => refused), refused]);
       return socket;
     },
     [Symbol.asyncDispose]: async () => {
