@@ -160,25 +160,31 @@ test("two threads push with pauses of any length, and no wake is lost", async ()
   const inbox = openHandoverInbox(shared, [1, 2]);
   const total = 20_000;
   const entry = new URL("../../tests/support/listen/handover-entry.ts", import.meta.url);
-  const workers = [1, 2].map((thread) => new Worker(entry, { workerData: { shared, thread, total } }));
-  const exits = workers.map((worker) => once(worker, "exit"));
-  const tokens: number[][] = [[], [], []];
-  let taken = 0;
-  let sleeps = 0;
-  const proceed = () => {
-    const count = inbox.drain(16, (thread, record) => tokens[thread]?.push(recordToken(record)));
-    taken += count;
-    if (taken === total * 2) return;
-    if (count > 0) return void setImmediate(proceed);
-    sleeps += 1;
-    inbox.sleep(proceed);
-  };
-  proceed();
-  // A lost wake leaves everything asleep for ever; nothing else keeps this waiting.
-  await waitFor("all records", 60_000, () => taken === total * 2);
-  await Promise.all(exits);
   const wanted = Array.from({ length: total }, (_, index) => index);
-  assert.deepEqual(tokens[1], wanted);
-  assert.deepEqual(tokens[2], wanted);
-  assert.ok(sleeps > 500, `${sleeps} sleeps`);
+  let sleeps = 0;
+  const round = async () => {
+    const workers = [1, 2].map((thread) => new Worker(entry, { workerData: { shared, thread, total } }));
+    const exits = workers.map((worker) => once(worker, "exit"));
+    const tokens: number[][] = [[], [], []];
+    let taken = 0;
+    const proceed = () => {
+      const count = inbox.drain(16, (thread, record) => tokens[thread]?.push(recordToken(record)));
+      taken += count;
+      if (taken === total * 2) return;
+      if (count > 0) return void setImmediate(proceed);
+      sleeps += 1;
+      inbox.sleep(proceed);
+    };
+    proceed();
+    // A lost wake leaves everything asleep for ever; nothing else keeps this waiting.
+    await waitFor("all records", 60_000, () => taken === total * 2);
+    await Promise.all(exits);
+    assert.deepEqual(tokens[1], wanted);
+    assert.deepEqual(tokens[2], wanted);
+  };
+  // How often there is nothing to take depends on which threads the machine has room for.
+  await waitFor("enough sleeps", 60_000, async () => {
+    await round();
+    return sleeps > 500;
+  });
 });

@@ -189,7 +189,7 @@ test("an unknown key is named with its line and the nearest right one", () => {
 test("a value of the wrong type or range is named with its line and key", () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["dns:\n  threads: '8'\n", /^2: dns\.threads takes a whole number, without quotes$/],
-    ["dns:\n  threads: 64\n", /^2: dns\.threads is "64"; it takes a whole number from 0 to 59$/],
+    ["dns:\n  threads: 64\n", /^2: dns\.threads is "64"; it takes a whole number from 0 to 58$/],
     ["dns: { threads: 1.5 }", /^1: dns\.threads is "1\.5"; it takes a whole/],
     ["dns: { threads: -1 }", /^1: dns\.threads is "-1"/],
     ["dns: { threads: .inf }", /^1: dns\.threads is "Infinity"/],
@@ -315,7 +315,7 @@ test("an unusable variable or an unknown name is refused by its name", () => {
     ["SVC_NODE_ID", "x".repeat(64), /^SVC_NODE_ID is longer than 63 bytes$/],
     ["SVC_NODE_DATA_DIR", " ", /^SVC_NODE_DATA_DIR is empty$/],
     ["SVC_DNS_LISTEN", "127.0.0.1:53,", /^SVC_DNS_LISTEN has "", which is no address/],
-    ["SVC_DNS_THREADS", "1.5", /^SVC_DNS_THREADS is "1\.5"; it takes a whole number from 0 to 59$/],
+    ["SVC_DNS_THREADS", "1.5", /^SVC_DNS_THREADS is "1\.5"; it takes a whole number from 0 to 58$/],
     ["SVC_SCRIPT_CHECKS_ENABLED", "1", /^SVC_SCRIPT_CHECKS_ENABLED is "1"; it takes true or false$/],
     ["SVC_DNS_TREADS", "1", /^unknown environment variable SVC_DNS_TREADS; did you mean SVC_DNS_THREADS\?$/],
     ["SVC_LOG_LEVEL_", "info", /did you mean SVC_LOG_LEVEL\?$/],
