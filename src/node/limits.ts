@@ -6,7 +6,7 @@ export const STOP_DEADLINE_MS = 4_500;
 /** Heap of the control thread; what it exceeds ends that thread only. */
 export const CONTROL_HEAP_MB = 1_024;
 /** Its room for new objects: as much of it as one large request has ever filled stays with the process. */
-export const CONTROL_YOUNG_MB = 16;
+export const CONTROL_YOUNG_MB = 24;
 /** Heap of the health thread: 20,000 probes with their history take a quarter of it. */
 export const HEALTH_HEAP_MB = 384;
 /** Heap of a listener thread: it needs next to nothing. */
