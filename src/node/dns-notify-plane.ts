@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Gauge, type Registry } from "prom-client";
 import { ipFromText, ipToText } from "../base/ip.ts";
 import type { Log } from "../base/log.ts";
 import { followConfig } from "../commands/config-documents.ts";
@@ -21,6 +21,7 @@ import {
 } from "../notify/dns-notify.ts";
 import type { NotifySoa } from "../notify/dns-notify-message.ts";
 import type { Store } from "../store/store.ts";
+import { registerCounters } from "./counters.ts";
 
 export type DnsNotifyPlaneOptions = {
   readonly store: Pick<Store, "get" | "serialOf" | "stateOf" | "onChange">;
@@ -172,27 +173,23 @@ function createNotifySockets(
 }
 
 function registerDnsNotify({ stats }: DnsNotify, registry: Registry): void {
-  const registers = [registry];
-  const totals = [
-    ["svc_dns_notify_sent_total", "NOTIFY messages sent to secondaries, repeats included.", "sent"],
-    ["svc_dns_notify_answered_total", "Changes of a zone that a secondary has confirmed to know of.", "answered"],
-    ["svc_dns_notify_failed_total", "Changes of a zone that a secondary was not told of, or refused.", "failed"],
-  ] as const;
-  for (const [name, help, figure] of totals) {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(stats()[figure]);
-      },
-    });
-  }
+  registerCounters(registry, [
+    ["svc_dns_notify_sent_total", "NOTIFY messages sent to secondaries, repeats included.", () => stats().sent],
+    [
+      "svc_dns_notify_answered_total",
+      "Changes of a zone that a secondary has confirmed to know of.",
+      () => stats().answered,
+    ],
+    [
+      "svc_dns_notify_failed_total",
+      "Changes of a zone that a secondary was not told of, or refused.",
+      () => stats().failed,
+    ],
+  ]);
   new Gauge({
     name: "svc_dns_notify_pending",
     help: "Changes of a zone that a secondary has not confirmed yet.",
-    registers,
+    registers: [registry],
     collect() {
       this.set(stats().pending);
     },

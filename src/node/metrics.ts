@@ -10,6 +10,7 @@ import {
   TYPE_CLASSES,
 } from "../image/counters.ts";
 import { CONTROL, type SharedImage } from "../image/shared.ts";
+import { registerCounters } from "./counters.ts";
 import { type NodeStatus, restartsOf } from "./status.ts";
 
 /** A total whose name, help and place in the threads' counters are one row. */
@@ -51,20 +52,12 @@ export type MetricsText = { readonly text: string; readonly contentType: string 
 /** Gives the figures of the node; what a call gives was read after it. */
 export function createMetrics(shared: SharedImage, status: NodeStatus, version: string): NodeMetrics {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
   registerQueries(shared, registry);
-  for (const [name, help, place] of TOTALS) {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(sumCounter(shared, place));
-      },
-    });
-  }
+  registerCounters(
+    registry,
+    TOTALS.map(([name, help, place]) => [name, help, () => sumCounter(shared, place)]),
+  );
   registerImage(shared, registry);
   registerNode(status, version, registry);
   const texts: (() => Promise<string>)[] = [async () => latencyText(shared)];

@@ -10,6 +10,7 @@ import { createPoster } from "../notify/post.ts";
 import type { Sink } from "../notify/sink.ts";
 import { createWebhookSink } from "../notify/webhook.ts";
 import type { Config } from "./config.ts";
+import { registerCounters } from "./counters.ts";
 
 export type NotifyPlaneOptions = {
   readonly config: Pick<
@@ -84,21 +85,14 @@ function registerNotifier({ stats }: Notifier, registry: Registry): void {
       },
     });
   }
-  const totals = [
-    ["svc_notify_dropped_total", "Events dropped because too many waited for a sink.", "dropped"],
-    ["svc_notify_suppressed_total", "Events not sent because they repeated one that had just been.", "suppressed"],
-  ] as const;
-  for (const [name, help, figure] of totals) {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(stats()[figure]);
-      },
-    });
-  }
+  registerCounters(registry, [
+    ["svc_notify_dropped_total", "Events dropped because too many waited for a sink.", () => stats().dropped],
+    [
+      "svc_notify_suppressed_total",
+      "Events not sent because they repeated one that had just been.",
+      () => stats().suppressed,
+    ],
+  ]);
   new Gauge({
     name: "svc_notify_queue",
     help: "Events waiting or under way, by sink.",

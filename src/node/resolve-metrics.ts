@@ -8,6 +8,7 @@ import {
   UPSTREAM_LATENCY_BOUNDS_MS,
   type UpstreamFigures,
 } from "../resolve/settings.ts";
+import { registerCounters } from "./counters.ts";
 import { RESOLVE_FIGURES_MS, UPSTREAM_SERIES_MAX } from "./limits.ts";
 import type { NodeMetrics } from "./metrics.ts";
 
@@ -49,17 +50,10 @@ const ANSWERING = [
 ] as const;
 
 function registerAnswering(shared: SharedImage, registry: Registry): void {
-  for (const [name, help, place] of ANSWERING) {
-    new Counter({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(sumCounter(shared, place));
-      },
-    });
-  }
+  registerCounters(
+    registry,
+    ANSWERING.map(([name, help, place]) => [name, help, () => sumCounter(shared, place)]),
+  );
 }
 
 /** Figures that the thread tells. Those of a moment ago do; where it does not answer, the last ones stand. */

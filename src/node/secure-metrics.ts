@@ -3,6 +3,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { COUNTER, sumCounter } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { SECURE_KIND } from "../listen/secure-server.ts";
+import { registerCounters } from "./counters.ts";
 
 const KINDS = [
   ["dot", SECURE_KIND.DOT],
@@ -50,15 +51,10 @@ export function registerSecure(shared: SharedImage, registry: Registry): void {
       },
     });
   }
-  for (const [name, help, place] of HTTPS_TOTALS) {
-    new Counter({
-      ...{ name, help, registers },
-      collect() {
-        this.reset();
-        this.inc(sumCounter(shared, place));
-      },
-    });
-  }
+  registerCounters(
+    registry,
+    HTTPS_TOTALS.map(([name, help, place]) => [name, help, () => sumCounter(shared, place)]),
+  );
   new Counter({
     name: "svc_doh_requests_total",
     help: "Requests over HTTPS, by version of HTTP.",

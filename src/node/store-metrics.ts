@@ -1,8 +1,9 @@
 /** The figures of the store and of publishing. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Gauge, Histogram, type Registry } from "prom-client";
 import type { Kind } from "../model/objects.ts";
 import type { StorePublisher } from "../publish/store-publisher.ts";
 import type { NodeStore } from "../store/open-store.ts";
+import { registerCounters } from "./counters.ts";
 
 const KINDS: readonly Kind[] = [
   "zone",
@@ -81,15 +82,5 @@ export function registerStore(store: NodeStore, publisher: StorePublisher, regis
       () => publisher.stats().publishedMs / 1000,
     ],
   ] as const;
-  for (const [name, help, read] of totals) {
-    new Counter({
-      name,
-      help,
-      registers,
-      collect() {
-        this.reset();
-        this.inc(read());
-      },
-    });
-  }
+  registerCounters(registry, totals);
 }
