@@ -30,6 +30,7 @@ export const KIND_BYTES = {
   "stub-zone": 12,
   blocklist: 13,
   "blocklist-part": 14,
+  node: 15,
 } as const satisfies Record<Kind, number>;
 
 const KIND_OF_BYTE = new Map(Object.entries(KIND_BYTES).map(([kind, byte]) => [byte as number, kind as Kind]));
@@ -58,6 +59,7 @@ const PARTS: { readonly [K in Kind]: readonly Part[] } = {
   "blocklist-part": ["text"],
   forwarder: ["name"],
   "stub-zone": ["name"],
+  node: ["text"],
 };
 
 /** A key that cannot be written: too long, or a name that is none. Rules of the model refuse both before. */

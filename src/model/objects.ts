@@ -233,6 +233,16 @@ export type BlocklistPartBody = {
 /** One document of settings as configured; defaults are computed, never stored. */
 export type ConfigBody = { readonly name: string; readonly settings: Readonly<Record<string, unknown>> };
 
+/** A node as it says of itself. Nobody else writes it, but to remove it. */
+export type NodeBody = {
+  readonly id: string;
+  /** "" where it has none. */
+  readonly region: string;
+  /** host:port that peers dial. */
+  readonly address: string;
+  readonly version: string;
+};
+
 /** Every kind with its body. A later kind is added here, to NATURAL_KEYS and to the store's table of key bytes. */
 export type Bodies = {
   readonly zone: ZoneBody;
@@ -249,6 +259,7 @@ export type Bodies = {
   readonly "blocklist-part": BlocklistPartBody;
   readonly forwarder: ForwarderBody;
   readonly "stub-zone": StubZoneBody;
+  readonly node: NodeBody;
 };
 export type Kind = keyof Bodies;
 
@@ -270,6 +281,7 @@ export const NATURAL_KEYS: { readonly [K in Kind]: (body: Bodies[K]) => NaturalK
   "blocklist-part": (part) => [part.hash],
   forwarder: (forwarder) => [forwarder.domain],
   "stub-zone": (stub) => [stub.domain],
+  node: (node) => [node.id],
 };
 
 /** Ids are the prefix, "_" and 20 characters of base32 (100 random bits). */

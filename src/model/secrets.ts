@@ -60,6 +60,7 @@ export const SECRET_PATHS: { readonly [K in Kind]: readonly SecretPath[] } = {
   blocklist: [],
   "blocklist-part": [],
   "stub-zone": [],
+  node: [],
 };
 
 /** Names of members that are masked in anything that is written down without a kind. */

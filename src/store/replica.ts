@@ -1,0 +1,62 @@
+/** What replication needs of a store, beside merging: what changed, a digest of everything, and the audit log of others. */
+import type { RawItem, RawPage } from "./raw-items.ts";
+import type { AuditEntry } from "./store.ts";
+
+/** Names what stores exchange: an object, the registers of a zone, an alias. Text that sorts as the keys of the store do. */
+export type ItemRef = string;
+
+/** The version that a store has of it: equal texts are equal versions. */
+export type ItemVersion = { readonly ref: ItemRef; readonly version: string };
+
+/** Levels of the digest tree below its root: 16, 256, 4,096 and 65,536 digests. */
+export const DIGEST_LEVELS = 4;
+export const DIGEST_CHILDREN = 16;
+
+/**
+ * A tree of digests over all items that count: a leaf is an exclusive or over (ref, version), a node over its children. A
+ * digest is 16 hexadecimal digits.
+ */
+export type Digest = {
+  /** False while it is being made from what is stored; then nothing else may be asked. */
+  readonly isReady: () => boolean;
+  readonly ready: () => Promise<void>;
+  readonly root: () => string;
+  /** The 16 children of each node; `level` 0 is the root. */
+  readonly children: (level: number, nodes: readonly number[]) => readonly (readonly string[])[];
+  /** Everything in those leaves, in slices between which the thread does other things. */
+  readonly versions: (leaves: readonly number[]) => Promise<readonly ItemVersion[]>;
+};
+
+/** For each instance of a store the last sequence of its audit log that is here. */
+export type AuditVector = Readonly<Record<string, number>>;
+
+export type ReplicaStore = {
+  /**
+   * Hears, after each transaction that is on the disk, what this node made in it: everything of its own writes, and of a merge
+   * what it had to make itself (a raised serial, an alias). In the order of commits.
+   */
+  readonly onItems: (listener: (refs: readonly ItemRef[]) => void) => () => void;
+  /** What is there of them now, zones before records; what is dead or collected is left out. */
+  readonly items: (refs: readonly ItemRef[]) => readonly RawItem[];
+  readonly refOf: (item: RawItem) => ItemRef;
+  /** Everything by pages, ends behind the item with which the page has so many characters. */
+  readonly rawItems: (options: {
+    readonly limit: number;
+    readonly cursor?: string;
+    readonly charactersMax?: number;
+  }) => RawPage;
+  readonly digest: Digest;
+  readonly auditVector: () => AuditVector;
+  /** In the order of sequences; fewer where they are long, none at the end. */
+  readonly auditAfter: (instance: string, sequence: number, limit: number) => readonly AuditEntry[];
+  /** Takes entries of other instances, in the order of their sequences; those that are here already change nothing. */
+  readonly applyAudit: (entries: readonly AuditEntry[]) => Promise<void>;
+  readonly onAudit: (listener: () => void) => () => void;
+  /** Milliseconds since 1970: tombstones due before it have left here. */
+  readonly collectedUpToMs: () => number;
+  /** When this store last agreed with another one on everything, milliseconds since 1970; 0: never. Survives a restart. */
+  readonly lastAgreementMs: () => number;
+  readonly setAgreement: (atMs: number) => Promise<void>;
+  /** Puts all that is stored into the conflict journal where others may not know it, and begins with nothing. */
+  readonly startOver: () => Promise<void>;
+};
