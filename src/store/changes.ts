@@ -116,12 +116,15 @@ function raiseFloor(work: Work, rows: ZoneRows, zone: string, floor: Stamp, endi
 
 function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Generator<void, ChangeBatch> {
   const zones: string[] = [];
+  const serials = new Map<string, number>();
   for (const [zone, before] of rows.before) {
     const after = rows.current.get(zone) ?? freshZoneRow(zone);
     writeZoneRow(work.database, after);
     const isSame =
       isDeepStrictEqual(before.serial, after.serial) && isDeepStrictEqual(before.activation, after.activation);
-    if (!isSame) zones.push(zone);
+    if (isSame) continue;
+    zones.push(zone);
+    if (after.serial !== undefined) serials.set(zone, after.serial.serial);
   }
   work.counts.save();
   const changes: Change[] = [];
@@ -133,5 +136,5 @@ function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Gen
     if (kind === "record" && after === undefined && !work.zoneRow(key[0] ?? "").alive) continue;
     changes.push({ kind, key, ...(before !== undefined && { before }), ...(after !== undefined && { after }) });
   }
-  return { origin, changes, zones };
+  return { origin, changes, zones, serials };
 }

@@ -146,6 +146,8 @@ export type ChangeBatch = {
   readonly changes: readonly Change[];
   /** Zones whose serial or state changed, each once. */
   readonly zones: readonly string[];
+  /** Of these zones, right behind this batch: what the store says may be further on. */
+  readonly serials: ReadonlyMap<string, number>;
 };
 
 export type Store = StoreReader &
