@@ -83,6 +83,8 @@ export const CONTROL = {
   RESOLVE_WAKE: 33,
   /** 1: events of the query log have the whole answer, else its question only. Writer: as LOG_EVERY. */
   LOG_MESSAGES: 34,
+  /** Bits of PRIMARY: what is taken from updaters and given to secondaries. Writer: `control`. */
+  PRIMARY: 35,
 } as const;
 
 /** Bits of CONTROL.FORWARDING: what holds for the default forwarder. */
@@ -91,11 +93,21 @@ export const FORWARDING = {
   REFUSE_ANY: 1,
 } as const;
 
+/** Bits of CONTROL.PRIMARY. */
+export const PRIMARY = {
+  /** UPDATE (RFC 2136) is carried out; else it is refused. */
+  UPDATES: 1,
+  /** AXFR (RFC 5936) is answered; else it is refused. */
+  TRANSFERS: 2,
+} as const;
+
 /** Numbers of routes that are no forwarder's or stub zone's; theirs are at least FIRST. */
 export const ROUTE = {
   NONE: 0,
   /** To the name servers of the zone cut of ours that the name lies below. */
   DELEGATED: 1,
+  /** What is lacking is none of the cache: signed messages, updates and transfers are for the thread that resolves. */
+  PRIMARY: 2,
   FIRST: 16,
 } as const;
 

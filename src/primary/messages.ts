@@ -4,7 +4,7 @@
  */
 import type { Cidr } from "../base/ip.ts";
 import type { TsigKey } from "../dns/tsig.ts";
-import type { ZoneForTransfer } from "./axfr.ts";
+import type { TransferStats, ZoneForTransfer } from "./axfr.ts";
 import type { TransferGrant, TransferSettings } from "./transfer-acl.ts";
 
 /** A key that may sign here. Grants absent: every zone; none of them: nothing. */
@@ -21,11 +21,39 @@ export type PrimarySettings = {
   readonly updates: { readonly enabled: boolean; readonly unsignedNetworks: readonly Cidr[] };
 };
 
-/** From `control`; ids are those of the questions below. */
+/** Totals since the thread began, but for what is `underWay`, `running` or `waiting` now. */
+export type PrimaryFigures = {
+  /** Messages with a signature, by what it came to (RFC 8945 section 5.2). */
+  readonly signatures: {
+    readonly ok: number;
+    readonly badkey: number;
+    readonly badsig: number;
+    readonly badtime: number;
+    readonly badtrunc: number;
+    readonly formerr: number;
+  };
+  readonly updates: {
+    readonly underWay: number;
+    /** By the RCODE of their answers. */
+    readonly byRcode: readonly { readonly rcode: number; readonly count: number }[];
+    /** Retransmitted while the first was under way; of those above, SERVFAIL because there were too many, or `control` was too slow. */
+    readonly joined: number;
+    readonly tooMany: number;
+    readonly late: number;
+  };
+  readonly transfers: TransferStats & {
+    /** Requests of those who may not have the zone, and requests that were none in form. */
+    readonly denied: number;
+    readonly malformed: number;
+  };
+};
+
+/** From `control`; ids are those of the questions below, but for the last one's, which are its own. */
 export type ToPrimary =
   | { readonly kind: "primary-settings"; readonly settings: PrimarySettings }
   | { readonly kind: "updated"; readonly id: number; readonly rcode: number }
-  | { readonly kind: "encoded"; readonly id: number; readonly zone: ZoneForTransfer };
+  | { readonly kind: "encoded"; readonly id: number; readonly zone: ZoneForTransfer }
+  | { readonly kind: "ask-primary-figures"; readonly id: number };
 
 /** To `control`. */
 export type FromPrimary =
@@ -40,4 +68,5 @@ export type FromPrimary =
       readonly message: Uint8Array;
     }
   /** Lower-case wire name of a zone that the client may have. */
-  | { readonly kind: "encode"; readonly id: number; readonly zone: Uint8Array };
+  | { readonly kind: "encode"; readonly id: number; readonly zone: Uint8Array }
+  | { readonly kind: "told-primary-figures"; readonly id: number; readonly figures: PrimaryFigures };
