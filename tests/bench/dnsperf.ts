@@ -5,7 +5,7 @@ import type { UserTimeMeter } from "./user-time.ts";
 export type Workload = {
   readonly name: string;
   readonly queryFile: string;
-  readonly transport: "udp" | "tcp";
+  readonly transport: "udp" | "tcp" | "dot" | "doh";
   /** Whether every query has an EDNS COOKIE of a client that has not met the server (RFC 7873 section 5.1). */
   readonly cookie: boolean;
 };
@@ -57,6 +57,7 @@ export async function measure(server: Target, workload: Workload, seconds: numbe
   const args = ["-s", "127.0.0.1", "-p", String(server.port), "-m", workload.transport, "-d", workload.queryFile];
   // dnsperf's -q is the total of all its clients.
   args.push("-c", String(CLIENTS), "-T", "1", "-q", String(CLIENTS * OUTSTANDING_EACH), "-l", String(seconds));
+  if (workload.transport === "doh") args.push("-O", "doh-uri=https://localhost/dns-query");
   if (workload.cookie) args.push("-E", `${EDNS_COOKIE_CODE}:${CLIENT_COOKIE}`);
   const before = server.cpu();
   const endAnswering = await server.answering?.();

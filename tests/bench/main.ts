@@ -14,6 +14,7 @@ import { measureApiNode } from "./api-node.ts";
 import { measureApiPeers } from "./api-peers.ts";
 import { measureBlocklist } from "./blocklist.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
+import { ENCRYPTED_WORKLOADS, IDLE_WORKLOAD, measureEncrypted } from "./encrypted.ts";
 import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
 import { measureForwardDead } from "./forward-dead.ts";
 import { measureLoad } from "./load.ts";
@@ -26,7 +27,8 @@ import { type BenchFiles, writeBenchFiles } from "./zone.ts";
 const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLOAD,...] [--servers NAME,...] [--records N]
 workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes, blocklist,
   ${SELECTED_WORKLOADS},
-  ${FORWARD_WORKLOADS.join(", ")}, forward-dead (default: all)
+  ${FORWARD_WORKLOADS.join(", ")}, forward-dead,
+  ${ENCRYPTED_WORKLOADS.join(", ")}, ${IDLE_WORKLOAD} (default: all)
 servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -147,6 +149,12 @@ try {
   const forwarded = await measureForward(directory, options);
   if (forwarded !== undefined) console.log(`\n${forwarded.report}`);
   for (const fault of forwarded?.faults ?? []) {
+    console.error(`WRONG ANSWERS: ${fault}`);
+    process.exitCode = 1;
+  }
+  const encrypted = await measureEncrypted(directory, options);
+  if (encrypted !== undefined) console.log(`\n${encrypted.report}`);
+  for (const fault of encrypted?.faults ?? []) {
     console.error(`WRONG ANSWERS: ${fault}`);
     process.exitCode = 1;
   }
