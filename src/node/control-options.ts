@@ -9,6 +9,7 @@ import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
 import type { NodeMetrics } from "./metrics.ts";
+import type { PrimaryEnd } from "./primary-plane.ts";
 import type { ResolveEnd } from "./resolve-plane.ts";
 
 export type ControlPlaneOptions = {
@@ -20,6 +21,8 @@ export type ControlPlaneOptions = {
   readonly thread: number;
   /** Where the API listens: the configured address, or for a replacement the one that is known already. */
   readonly api: Address;
+  /** Where the management listener listens, with the port in use. */
+  readonly managementListens: Address;
   /** Zone files to import where their zones are not stored. */
   readonly zones: readonly ZoneArgument[];
   readonly version: string;
@@ -27,8 +30,8 @@ export type ControlPlaneOptions = {
   readonly probe: (path: ProbePath) => Promise<ProbeAnswer>;
   /** The health thread, whichever runs: a replacement says "ready". */
   readonly health: HealthPort<ToHealth, FromHealth>;
-  /** The thread that resolves, whichever runs. */
-  readonly resolve: ResolveEnd;
+  /** The thread that resolves and answers updaters and secondaries, whichever runs. */
+  readonly resolve: ResolveEnd & PrimaryEnd;
   /** Sockets that this node answers DNS on, with the ports in use. */
   readonly dns: readonly Address[];
   readonly log: Log;
@@ -42,4 +45,3 @@ export type ControlPlaneOptions = {
 
 /** Until replication has peers, a node is alone: what it takes is active at once. */
 export const ALONE = { peersAlive: () => 0 };
-export const ONE_NODE = () => 1;

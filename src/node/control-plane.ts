@@ -94,6 +94,7 @@ export async function openControlPlane(
   await health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
+  closing.use(await openPrimary(options, context, publisher));
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
   const explain = openExplainer({ options, store, health, publisher });
@@ -113,6 +114,19 @@ export async function openControlPlane(
   followTransport(store, options.onTransport);
   registerSecure(options.shared, metrics.registry);
   return { store, publisher, api, imported, queryLog };
+}
+
+async function openPrimary(
+  { shared, resolve: primary, config, metrics }: ControlPlaneOptions,
+  context: CommandContext,
+  publisher: StorePublisher,
+): Promise<AsyncDisposable> {
+  const { openPrimaryPlane } = await import("./primary-plane.ts");
+  return openPrimaryPlane({
+    ...{ context, shared, primary, publisher, metrics },
+    directory: config["node.data_dir"],
+    isMd5Enabled: config["dns.tsig_md5"],
+  });
 }
 
 function openHealth(

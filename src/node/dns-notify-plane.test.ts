@@ -54,7 +54,7 @@ test("a write here is announced to the targets within the debounce time, signed,
   const { store } = world;
   using secondary = await openSecondary();
   const registry = new Registry();
-  using _notify = openDnsNotify({ store, published: async () => {}, registry, log: () => {} });
+  using _notify = openDnsNotify({ store, published: async () => {}, isMd5Enabled: false, registry, log: () => {} });
   const settings = {
     enabled: true,
     notify_targets: [`127.0.0.1:${secondary.port}`],
@@ -95,7 +95,7 @@ test("nobody is told while transfers are off, nor of what another node wrote", a
   const { store } = world;
   using secondary = await openSecondary();
   const registry = new Registry();
-  using _notify = openDnsNotify({ store, published: async () => {}, registry, log: () => {} });
+  using _notify = openDnsNotify({ store, published: async () => {}, isMd5Enabled: false, registry, log: () => {} });
   const put = (enabled: boolean) =>
     store.write((tx) => {
       const notify_targets = [`127.0.0.1:${secondary.port}`];

@@ -8,10 +8,9 @@ import type { Log } from "../base/log.ts";
 import { followConfig } from "../commands/config-documents.ts";
 import { nameFromText } from "../dns/name.ts";
 import type { TsigKey } from "../dns/tsig.ts";
-import type { TsigAlgorithm } from "../dns/tsig-algorithms.ts";
 import { parseEndpoint } from "../model/endpoint.ts";
-import type { TsigKeyBody } from "../model/objects.ts";
 import { soaRdata } from "../model/soa.ts";
+import { signingKey } from "../model/tsig-key.ts";
 import {
   createDnsNotify,
   type DnsNotify,
@@ -27,6 +26,10 @@ export type DnsNotifyPlaneOptions = {
   readonly store: Pick<Store, "get" | "serialOf" | "stateOf" | "onChange">;
   /** Resolves when this node answers what the store has. */
   readonly published: () => Promise<void>;
+  /** Whether keys of HMAC-MD5 sign here. */
+  readonly isMd5Enabled: boolean;
+  /** Somebody is about to be told of the zone. */
+  readonly onAnnounced?: (zone: string) => void;
   readonly registry: Registry;
   readonly log: Log;
 };
@@ -34,12 +37,18 @@ export type DnsNotifyPlaneOptions = {
 const DNS_PORT = 53;
 
 /** Sends nothing and opens nothing before there is somebody to tell. */
-export function openDnsNotify({ store, published, registry, log }: DnsNotifyPlaneOptions): Disposable {
+export function openDnsNotify(options: DnsNotifyPlaneOptions): Disposable {
+  const { store, published, isMd5Enabled, onAnnounced = () => {}, registry, log } = options;
   const reading = followConfig(store, "axfr");
   const sockets = createNotifySockets((bytes, address, port) => notify.heard(bytes, address, port), log);
+  const keyOf = (name: string) => {
+    const body = store.get("tsig-key", [name])?.body;
+    return body === undefined ? undefined : signingKey(body, isMd5Enabled);
+  };
   const notify = createDnsNotify({
-    settings: () => settingsOf(reading().effective, (name) => store.get("tsig-key", [name])?.body),
+    settings: () => settingsOf(reading().effective, keyOf),
     soaOf: (zone) => soaOf(store, zone),
+    onAnnounced,
     published,
     send: sockets.send,
     resolveHost: createHostLookup(),
@@ -75,34 +84,18 @@ const TIMES: NotifyTimes = {
 type AxfrSettings = ReturnType<ReturnType<typeof followConfig<"axfr">>>["effective"];
 
 /** Where zones are not transferred, nobody is told of them. */
-function settingsOf(settings: AxfrSettings, keyOf: (name: string) => TsigKeyBody | undefined): DnsNotifySettings {
+function settingsOf(settings: AxfrSettings, keyOf: (name: string) => TsigKey | undefined): DnsNotifySettings {
   const { enabled, notify_targets, notify_tsig_key_name: keyName, notify_debounce_seconds } = settings;
   return {
     targets: enabled ? notify_targets.flatMap(targetOf) : [],
     debounceMs: notify_debounce_seconds * 1_000,
-    key: keyName === null ? "none" : (tsigKeyOf(keyOf(keyName.toLowerCase())) ?? "missing"),
+    key: keyName === null ? "none" : (keyOf(keyName.toLowerCase()) ?? "missing"),
   };
 }
 
 function targetOf(text: string): readonly NotifyTarget[] {
   const endpoint = parseEndpoint(text);
   return endpoint === undefined ? [] : [{ host: endpoint.host, port: endpoint.port ?? DNS_PORT }];
-}
-
-const ALGORITHMS: readonly TsigAlgorithm[] = [
-  "hmac-sha256",
-  "hmac-sha384",
-  "hmac-sha512",
-  "hmac-sha224",
-  "hmac-sha1",
-  "hmac-md5",
-];
-
-function tsigKeyOf(body: TsigKeyBody | undefined): TsigKey | undefined {
-  const algorithm = ALGORITHMS.find((known) => known === body?.algorithm);
-  const name = body === undefined ? undefined : nameFromText(body.name);
-  if (body === undefined || algorithm === undefined || name?.kind !== "name") return undefined;
-  return { name: name.name, algorithm, secret: Buffer.from(body.secret, "base64") };
 }
 
 function soaOf(store: DnsNotifyPlaneOptions["store"], zone: string): NotifySoa | undefined {

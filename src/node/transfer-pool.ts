@@ -23,6 +23,10 @@ import type { TransferAnswer, TransferQuestion, TransferVersion } from "./transf
 export type TransferPool = AsyncDisposable & {
   /** The zone with that lower-case wire name as the store has it now, or later. Never rejects. */
   readonly encode: (zone: Uint8Array) => Promise<ZoneForTransfer>;
+  /** Somebody will soon ask for the zone with that canonical name. */
+  readonly prepare: (zone: string) => void;
+  /** Whether a thread is to be there before anybody asks: its start takes longer than many a transfer. */
+  readonly keepWarm: (isWanted: boolean) => void;
   readonly stats: () => TransferPoolStats;
 };
 
@@ -33,6 +37,8 @@ export type TransferPoolStats = {
   /** Since the start: zones encoded, and transfers that were given what another one had been. */
   readonly encoded: number;
   readonly reused: number;
+  /** Those that were brought up to date with what had changed. */
+  readonly patched: number;
 };
 
 export type TransferPoolOptions = {
@@ -69,8 +75,9 @@ type State = {
   readonly waiting: Map<string, Job>;
   /** The one that was used the longest ago first. */
   readonly kept: Map<string, Kept>;
-  readonly counts: { encoded: number; reused: number };
+  readonly counts: { encoded: number; reused: number; patched: number };
   keptBytes: number;
+  isWarm: boolean;
   isClosed: boolean;
 };
 
@@ -88,14 +95,17 @@ export function createTransferPool(options: TransferPoolOptions): TransferPool {
     encoders: new Set(),
     waiting: new Map(),
     kept: new Map(),
-    counts: { encoded: 0, reused: 0 },
+    counts: { encoded: 0, reused: 0, patched: 0 },
     keptBytes: 0,
+    isWarm: false,
     isClosed: false,
   };
   const sweeper = setInterval(() => forgetOld(state), state.options.keptMs / 2);
   sweeper.unref();
   return {
     encode: (zone) => encode(state, nameToText(zone)),
+    prepare: (zone) => void encode(state, zone),
+    keepWarm: (isWanted) => keepWarm(state, isWanted),
     stats: () => ({
       threads: state.encoders.size,
       keptZones: state.kept.size,
@@ -179,8 +189,17 @@ function startEncoder(state: State): Encoder {
   return encoder;
 }
 
+function keepWarm(state: State, isWanted: boolean): void {
+  if (state.isClosed) return;
+  state.isWarm = isWanted;
+  if (isWanted && state.encoders.size === 0) startEncoder(state);
+  for (const encoder of state.encoders) if (encoder.job === undefined) startIdleTimer(state, encoder);
+}
+
 function startIdleTimer(state: State, encoder: Encoder): void {
   clearTimeout(encoder.timer);
+  const [first] = state.encoders;
+  if (state.isWarm && encoder === first) return;
   encoder.timer = setTimeout(() => void endEncoder(state, encoder), state.options.idleMs);
   encoder.timer.unref();
 }

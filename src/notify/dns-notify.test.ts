@@ -37,6 +37,7 @@ function lab(given: Partial<DnsNotifySettings> = {}, options: Partial<DnsNotifyO
       return { zone: nameOf(zone), ttl: 60, rdata };
     },
     published: async () => {},
+    onAnnounced: () => {},
     send: (bytes, address, port) => sent.push({ bytes, address, port, atMs: clock.now() }),
     resolveHost: async (host) => [host],
     times: { now: clock.now, wallMs: clock.wallMs, after: clock.after },

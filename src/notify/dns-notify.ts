@@ -44,6 +44,8 @@ export type DnsNotifyOptions = {
   readonly soaOf: (zone: string) => NotifySoa | undefined;
   /** Resolves when all changes so far are answered by this node: a secondary asks for the SOA first. */
   readonly published: () => Promise<void>;
+  /** The targets are about to be told of the zone, and will ask for it. */
+  readonly onAnnounced: (zone: string) => void;
   /** Sends a datagram; what cannot be sent is lost, as others are. */
   readonly send: (bytes: Uint8Array, address: string, port: number) => void;
   /** The addresses of a host name, or the address itself. */
@@ -143,7 +145,9 @@ async function announce(state: State, zone: string): Promise<void> {
   const { options } = state;
   await publishedInTime(options);
   if (state.hasEnded || options.soaOf(zone) === undefined) return;
-  for (const target of options.settings().targets) {
+  const { targets } = options.settings();
+  if (targets.length > 0) options.onAnnounced(zone);
+  for (const target of targets) {
     const key = `${zone} ${nameOf(target)}`;
     const former = state.pending.get(key);
     if (former === undefined && state.pending.size >= NOTIFY_PENDING_MAX) {
