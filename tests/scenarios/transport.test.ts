@@ -6,7 +6,6 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { makeCertificate, type TestCertificate } from "../support/certificates.ts";
 import { requireProgram } from "../support/peers.ts";
 import { freePort } from "../support/ports.ts";
 import { runToEnd } from "../support/process.ts";
@@ -14,54 +13,19 @@ import { waitFor } from "../support/wait.ts";
 import { signIn } from "./api-client.ts";
 import { startForwarding } from "./forward-world.ts";
 import { create, figure, untilFigure } from "./notify-world.ts";
-import { type ScenarioNode, startNode } from "./running-node.ts";
+import { startNode } from "./running-node.ts";
+import {
+  caFile,
+  certFile,
+  certificateFor,
+  env,
+  kdig,
+  put,
+  switchOn,
+  useCertificate,
+  VERIFIED,
+} from "./transport-world.ts";
 
-const directory = await mkdtemp(join(tmpdir(), "signpost-transport-"));
-after(() => rm(directory, { recursive: true, force: true }));
-const authority = makeCertificate({ commonName: "test authority", isAuthority: true });
-const caFile = join(directory, "ca.pem");
-const certFile = join(directory, "cert.pem");
-const keyFile = join(directory, "key.pem");
-await writeFile(caFile, authority.cert);
-
-function certificateFor(name: string): TestCertificate {
-  return makeCertificate({ commonName: name, names: [name, "127.0.0.1"], issuer: authority });
-}
-
-async function useCertificate({ cert, key }: TestCertificate): Promise<void> {
-  await writeFile(keyFile, key);
-  await writeFile(certFile, cert);
-}
-
-await useCertificate(certificateFor("dns.test"));
-const env = { SVC_TRANSPORT_CERT_FILE: certFile, SVC_TRANSPORT_KEY_FILE: keyFile };
-
-async function put(node: ScenarioNode, settings: object): Promise<void> {
-  await using api = await signIn(node.api);
-  const { status, body } = await api.ask("PUT", "/transport-config", settings);
-  assert.equal(status, 200, JSON.stringify(body));
-}
-
-type Ports = { readonly dot: number; readonly doh: number };
-
-/** Switches both on, on ports that the system chooses. */
-async function switchOn(node: ScenarioNode): Promise<Ports> {
-  const address = "127.0.0.1:0";
-  await put(node, { dot_enabled: true, dot_listen_addr: address, doh_enabled: true, doh_listen_addr: address });
-  const portOf = (name: string) =>
-    waitFor(`${name} listens`, 20_000, () => {
-      const line = node.messages().findLast((message) => message.startsWith(`${name} on 127.0.0.1:`));
-      return line === undefined ? undefined : Number(line.split(":").at(-1));
-    });
-  return { dot: await portOf("DNS over TLS"), doh: await portOf("DNS over HTTPS") };
-}
-
-/** The answer's section, or what else it says. */
-function kdig(port: number, ...words: string[]): Promise<string> {
-  return runToEnd("kdig", ["@127.0.0.1", "-p", String(port), "+timeout=5", "+retry=0", ...words], 30_000);
-}
-
-const VERIFIED = [`+tls-ca=${caFile}`, "+tls-hostname=dns.test"];
 const ADDRESSES = "192.0.2.80\n192.0.2.81\n";
 
 async function isRefused(asking: Promise<string>, why: RegExp): Promise<void> {
