@@ -19,6 +19,8 @@ export const PROBLEMS: { readonly [Code in RefusalCode]: Row } = {
   name_owned: [409, "Another record owns the name"],
   version_mismatch: [409, "The version is another one"],
   cluster_key_missing: [409, "The node has no cluster key"],
+  merge_needed: [409, "The node holds data of its own"],
+  node_alive: [409, "The node is alive"],
   script_checks_disabled: [409, "Script checks are not enabled on this node"],
   precondition_failed: [412, "The object has changed meanwhile"],
   body_too_large: [413, "The body is too large"],

@@ -1,6 +1,7 @@
 /** The table of all routes: what a node serves, and what tests walk. */
 import type { BlocklistTools } from "../commands/blocklist.ts";
 import type { CacheView } from "../commands/cache.ts";
+import type { ClusterView } from "../commands/cluster-view.ts";
 import { followConfig } from "../commands/config-documents.ts";
 import type { DebugView } from "../commands/debug.ts";
 import type { Explainer } from "../commands/explain.ts";
@@ -9,6 +10,7 @@ import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
 import type { CommandContext } from "../commands/run.ts";
 import type { SignIn } from "../commands/sign-in.ts";
+import type { NodeListeners } from "../model/node.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { Store } from "../store/store.ts";
 import type { RateClass } from "./rate-limiter.ts";
@@ -17,6 +19,7 @@ import { auditRoutes } from "./routes/audit.ts";
 import { authRoutes } from "./routes/auth.ts";
 import { blocklistRoutes } from "./routes/blocklist.ts";
 import { cacheRoutes } from "./routes/cache.ts";
+import { clusterRoutes } from "./routes/cluster.ts";
 import { configRoutes } from "./routes/config.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { explainRoutes } from "./routes/explain.ts";
@@ -26,6 +29,7 @@ import { healthRoutes } from "./routes/health.ts";
 import { healthCheckRoutes } from "./routes/health-checks.ts";
 import { idpRoutes } from "./routes/idp.ts";
 import { importRoutes } from "./routes/import.ts";
+import { nodeRoutes } from "./routes/nodes.ts";
 import { overrideRoutes } from "./routes/overrides.ts";
 import { recordRoutes } from "./routes/records.ts";
 import { regionRoutes } from "./routes/regions.ts";
@@ -41,7 +45,7 @@ export type RouteParts = {
   readonly context: CommandContext;
   readonly signIn: SignIn;
   readonly idp: Idp;
-  readonly importTools: ImportTools;
+  readonly importTools: Omit<ImportTools, "peers">;
   /** The region of this node, where it has one. */
   readonly nodeRegion?: string | undefined;
   /** Whether this node's configuration lets scripts be health checks. */
@@ -55,20 +59,23 @@ export type RouteParts = {
   readonly cache: CacheView;
   readonly debug: DebugView;
   readonly blocklist: BlocklistTools;
-  /** How many nodes the cluster has. */
-  readonly nodeCount: () => number;
+  /** The other nodes; its `peersAlive` says whether a new zone waits for them. */
+  readonly cluster: ClusterView;
+  /** Where this node listens, with the ports in use. */
+  readonly listeners: () => NodeListeners;
 };
 
 /** Every route of the API below /api/v1, but the one of its own document, which the server adds. */
 export function apiRoutes(parts: RouteParts): readonly Route[] {
-  const { context, signIn, idp, importTools, nodeRegion, nodeCount, areScriptsEnabled, health, explain } = parts;
+  const { context, signIn, idp, nodeRegion, cluster, areScriptsEnabled, health, explain } = parts;
   const { isTsigMd5Enabled = false } = parts;
+  const importTools = { ...parts.importTools, peers: cluster };
   return [
     ...authRoutes(signIn),
     ...idpRoutes(idp),
     ...exportRoutes(context),
     ...importRoutes(context, importTools),
-    ...zoneRoutes(context, importTools.peers),
+    ...zoneRoutes(context, cluster),
     ...recordRoutes(context),
     ...overrideRoutes(context),
     ...healthCheckRoutes({ ...context, areScriptsEnabled }),
@@ -86,7 +93,9 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...debugRoutes(context, parts.debug),
     ...configRoutes(context),
     ...auditRoutes(context),
-    ...statsRoutes(context, nodeCount),
+    ...nodeRoutes(context, cluster, parts.listeners),
+    ...clusterRoutes(context, cluster),
+    ...statsRoutes(context, cluster),
   ];
 }
 

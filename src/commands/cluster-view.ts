@@ -50,6 +50,6 @@ export type ClusterView = {
   readonly forget: (id: string) => void;
   /** Sends a zone to all peers again. */
   readonly announceZone: (zone: string) => void;
-  /** What every node that answers has of the zones; asks the peers. */
+  /** What every node that answers has of the zones, this one among them; asks the peers, and waits a few seconds at most. */
   readonly standings: (zones: readonly string[]) => Promise<readonly NodeStanding[]>;
 };

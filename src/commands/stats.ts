@@ -1,5 +1,7 @@
 /** How much there is of everything. */
 import type { StoreReader } from "../store/store.ts";
+import type { ClusterView } from "./cluster-view.ts";
+import { listNodes } from "./nodes.ts";
 
 export type Stats = {
   readonly zones: number;
@@ -9,6 +11,11 @@ export type Stats = {
 };
 
 /** The store keeps its counts, so that this costs nothing however much it holds. */
-export function readStats(store: Pick<StoreReader, "count">, nodes: number): Stats {
-  return { zones: store.count("zone"), records: store.count("record"), nodes, users: store.count("user") };
+export function readStats(store: Pick<StoreReader, "count" | "list">, cluster: Pick<ClusterView, "nodes">): Stats {
+  return {
+    zones: store.count("zone"),
+    records: store.count("record"),
+    nodes: listNodes(store, cluster).length,
+    users: store.count("user"),
+  };
 }

@@ -28,6 +28,8 @@ import { zoneWarnings } from "./zone-warnings.ts";
 export type ZonePeers = {
   /** Other members that are alive now; none: a new zone is active at once. */
   readonly peersAlive: () => number;
+  /** Sends a zone to all of them again. */
+  readonly announceZone?: (zone: string) => void;
 };
 
 /** A zone with what is kept beside it. */
@@ -92,14 +94,15 @@ export function createZone(
   return runCommand(context, caller, (tx) => createZoneIn(tx, peers, given));
 }
 
-/** Changes the fields given, as one command. */
-export function updateZone(
+/** Changes the fields given, as one command. Of a zone that is pending and stays as it is the peers hear again. */
+export async function updateZone(
   context: CommandContext,
   caller: Caller,
   id: string,
   given: ZoneUpdate,
+  { announceZone }: Pick<ZonePeers, "announceZone"> = {},
 ): Promise<ZoneOutcome> {
-  return runCommand(context, caller, (tx) => {
+  const outcome = await runCommand(context, caller, (tx) => {
     const before = requireById(tx, "zone", id);
     permitZone(tx, caller, before.body);
     const body = zoneWithUpdate(before.body, given, zoneViewDetails(zoneDetails(tx, before)));
@@ -109,6 +112,9 @@ export function updateZone(
     noteWrite(tx, "update", outcome, body.name);
     return { ...outcome, ...zoneDetails(tx, stored), warnings: zoneWarnings(tx, stored.body) };
   });
+  const { stored, before, status } = outcome;
+  if (status === "pending" && stored.stamp === before?.stamp && !caller.dryRun) announceZone?.(stored.body.name);
+  return outcome;
 }
 
 function refuseLocked(zone: ZoneBody): void {

@@ -120,6 +120,11 @@ export const OTLP_HEADERS_MAX = 32;
 /** An address or a host name, with a port. */
 export const ENDPOINT_MAX = 262;
 
+/** The cluster. Addresses that one request has dialled, and zones that one asks all nodes of. */
+export const JOIN_ADDRESSES_MAX = 100;
+export const CONSISTENCY_ZONES_DEFAULT = 100;
+export const CONSISTENCY_ZONES_MAX = 500;
+
 /** Forwarders and stub zones. */
 export const UPSTREAMS_MAX = 16;
 /** `tls://`, a host with its port, `#` and a name. */

@@ -18,6 +18,8 @@ export const REFUSAL_CODES = [
   "name_owned",
   "version_mismatch",
   "cluster_key_missing",
+  "merge_needed",
+  "node_alive",
   "script_checks_disabled",
   "precondition_failed",
   "body_too_large",

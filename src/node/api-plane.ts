@@ -6,6 +6,8 @@ import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { openBlocklistKeeper } from "../commands/blocklist-keeper.ts";
 import type { CacheView } from "../commands/cache.ts";
+import { loneCluster } from "../commands/cluster.ts";
+import type { ClusterView } from "../commands/cluster-view.ts";
 import type { DebugView } from "../commands/debug.ts";
 import type { Explainer } from "../commands/explain.ts";
 import { ensureAdmin } from "../commands/first-admin.ts";
@@ -13,9 +15,9 @@ import type { HealthView } from "../commands/health-view.ts";
 import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
-import { hostText } from "../listen/address.ts";
+import { addressToText, hostText } from "../listen/address.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
-import { ALONE, type ControlPlaneOptions, ONE_NODE } from "./control-options.ts";
+import type { ControlPlaneOptions } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
 
 /** What the API shows of other parts of the node. */
@@ -25,17 +27,22 @@ export type ApiViews = {
   readonly cache: CacheView;
   readonly debug: DebugView;
   readonly isOwnSocket: IsOwnSocket;
+  /** Absent: the node has no cluster. */
+  readonly cluster?: ClusterView;
+  /** Where peers reach it, with the port in use. */
+  readonly replicationListens?: () => string;
   /** See StorePublisher. */
   readonly blocklistInForce: () => Promise<void>;
 };
 
 /** Opens the API over a store that is served, with the admin that it needs at the first start. */
 export async function openApi(
-  { config, keys, api, metrics, probe, version, onAdminPassword }: ControlPlaneOptions,
+  options: ControlPlaneOptions,
   context: CommandContext,
-  { blocklistInForce, ...views }: ApiViews,
+  { blocklistInForce, cluster = loneNode(options), replicationListens, ...views }: ApiViews,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
+  const { config, keys, api, metrics, probe, version, onAdminPassword } = options;
   const serviceAccountScope = config["auth.service_account_scope"];
   const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
   closing.defer(signIn.close);
@@ -50,13 +57,19 @@ export async function openApi(
       context,
       signIn,
       idp: createIdp(signIn),
-      importTools: { parse: imports.parse, peers: ALONE },
+      importTools: { parse: imports.parse },
       nodeRegion: config["node.region"],
       areScriptsEnabled: config["script_checks.enabled"],
       isTsigMd5Enabled: config["dns.tsig_md5"],
       ...views,
       blocklist: { read: imports.readBlocklist, inForce: blocklistInForce },
-      nodeCount: ONE_NODE,
+      cluster,
+      listeners: () => ({
+        dns: options.dns.map(addressToText),
+        api: addressToText({ bytes: api.bytes, port: server.port }),
+        management: addressToText(options.managementListens),
+        replication: replicationListens?.() ?? null,
+      }),
     }),
     authenticate: (headers) => authenticateHeaders(signIn, headers),
     listen: { host: hostText(api), port: api.port },
@@ -77,4 +90,8 @@ export async function openApi(
   const password = await ensureAdmin(context, { initialPassword: config["auth.initial_admin_password"] });
   if (password !== undefined) onAdminPassword(password);
   return server;
+}
+
+function loneNode({ nodeId, config, version }: ControlPlaneOptions): ClusterView {
+  return loneCluster({ id: nodeId, region: config["node.region"] ?? "", version });
 }

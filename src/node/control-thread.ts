@@ -98,6 +98,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
     plane = await openControlPlane(
       {
         ...data,
+        managementListens: management,
         metrics,
         probe,
         health,

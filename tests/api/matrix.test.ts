@@ -118,6 +118,11 @@ readonly  -     any   GET /observability/otlp
 admin     csrf  none  PUT /observability/otlp
 editor    -     any   GET /audit
 editor    csrf  any   GET /audit/export
+readonly  -     any   GET /nodes
+readonly  -     any   GET /nodes/self
+admin     csrf  none  DELETE /nodes/{id}
+admin     csrf  none  POST /cluster/join
+readonly  -     any   GET /cluster/consistency
 readonly  -     any   GET /stats
 public    -     any   GET /openapi.json
 `;
@@ -153,7 +158,7 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
   if (inZones !== undefined) {
     return [{ path: put(inZones[0]), where: "mine" }, { path: put(inZones[1]), where: "other" }, unknown];
   }
-  const { user, account, override, mapping, key, check, forwarder, stub } = others;
+  const { user, account, override, mapping, key, check, forwarder, stub, node } = others;
   const id = {
     users: user,
     "service-accounts": account,
@@ -163,6 +168,7 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
     healthchecks: check,
     forwarders: forwarder,
     "stub-zones": stub,
+    nodes: node,
   }[collection];
   assert.ok(id !== undefined, path);
   return [{ path: put(id), where: "no zone" }, unknown];

@@ -14,13 +14,15 @@ import { newToken } from "../../src/model/service-account.ts";
 import { createImportThread } from "../../src/node/import-thread.ts";
 import { LIST_PAGE_MAX, type Store } from "../../src/store/store.ts";
 import { type ApiReply, type ApiRequest, startApi, type TestApi, type TestApiOptions } from "../support/api.ts";
-import { ALONE } from "../support/commands.ts";
 import { explainerOver } from "../support/explainer.ts";
 import { fakeCache } from "../support/fake-cache.ts";
+import { createFakeCluster, TEST_LISTENERS } from "../support/fake-cluster.ts";
 import { fakeDebug } from "../support/fake-debug.ts";
 import { openHealthLab } from "../support/health-plane.ts";
 
 const MINUTE_MS = 60_000;
+/** It has written itself, and nobody hears of it. */
+const STOPPED_NODE = "stopped-node";
 const ADMIN_PASSWORD = "the first admin's password";
 
 /** Who asks: the headers that say so, and what the one behind them may do. */
@@ -45,6 +47,7 @@ export type Furniture = {
   readonly check: string;
   readonly forwarder: string;
   readonly stub: string;
+  readonly node: string;
 };
 
 export type World = AsyncDisposable & {
@@ -122,6 +125,7 @@ export async function furnish(make: Make, suffix = ""): Promise<Furniture> {
       .id,
     forwarder: (await make("POST", "/forwarders", { domain: `fwd${suffix}.example.`, upstreams: ["192.0.2.53"] })).id,
     stub: (await make("POST", "/stub-zones", { domain: `stub${suffix}.example.`, hints: ["192.0.2.53:53"] })).id,
+    node: STOPPED_NODE,
   };
 }
 
@@ -236,9 +240,10 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
     made.signIn ??= createSignIn({ context: { ...context, now }, signingKey, serviceAccountScope: "issuing-node" });
     return made.signIn;
   };
+  const cluster = createFakeCluster();
   const routesOf = (context: CommandContext): readonly Route[] => {
     const signIn = signInOf(context);
-    const importTools = { parse: thread.parse, peers: ALONE };
+    const importTools = { parse: thread.parse };
     const health = openHealthLab(context.store, { areScriptsEnabled: true });
     made.routes = apiRoutes({
       context,
@@ -252,7 +257,8 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
       isOwnSocket: () => false,
       cache: fakeCache(),
       debug: fakeDebug(),
-      nodeCount: () => 1,
+      cluster,
+      listeners: () => TEST_LISTENERS,
     });
     return made.routes;
   };
@@ -306,6 +312,8 @@ async function peopled(
   clock.aheadMs = 0;
   const make = maker(api, (await login("admin")).access_token);
   const furniture = await furnish(make);
+  const node = { id: STOPPED_NODE, region: "", address: "192.0.2.2:7946", version: "1" };
+  await api.store.write((tx) => void tx.put("node", node));
   const askers: readonly Asker[] = [
     ...STRANGERS,
     { name: "expired token", role: "nobody", headers: bearer(old) } as const,

@@ -7,16 +7,19 @@ import type { CommandContext } from "../../src/commands/run.ts";
 import { createSignIn, type SignIn } from "../../src/commands/sign-in.ts";
 import { createImportThread } from "../../src/node/import-thread.ts";
 import { startApi, type TestApi, type TestApiOptions } from "./api.ts";
-import { ALONE } from "./commands.ts";
 import { explainerOver } from "./explainer.ts";
 import { fakeCache } from "./fake-cache.ts";
+import { createFakeCluster, type FakeCluster, TEST_LISTENERS } from "./fake-cluster.ts";
 import { fakeDebug } from "./fake-debug.ts";
 import { type HealthLab, openHealthLab } from "./health-plane.ts";
 
 export type WholeApi = TestApi & { readonly routes: readonly Route[] };
 
 /** Starts all of it on a free port; tokens are those of `startApi`. */
-export async function startWholeApi(options: TestApiOptions = {}): Promise<WholeApi> {
+export async function startWholeApi({
+  cluster = createFakeCluster(),
+  ...options
+}: TestApiOptions & { readonly cluster?: FakeCluster } = {}): Promise<WholeApi> {
   const thread = createImportThread();
   let signIn: SignIn | undefined;
   let routes: readonly Route[] = [];
@@ -28,7 +31,7 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       context,
       signIn,
       idp: createIdp(signIn, 1),
-      importTools: { parse: thread.parse, peers: ALONE },
+      importTools: { parse: thread.parse },
       blocklist: { read: thread.readBlocklist, inForce: async () => {} },
       areScriptsEnabled: true,
       health: health.view,
@@ -36,7 +39,8 @@ export async function startWholeApi(options: TestApiOptions = {}): Promise<Whole
       isOwnSocket: () => false,
       cache: fakeCache(),
       debug: fakeDebug(),
-      nodeCount: () => 1,
+      cluster,
+      listeners: () => TEST_LISTENERS,
     });
     return routes;
   };

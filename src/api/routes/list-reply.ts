@@ -17,7 +17,11 @@ export type ListInput<K extends Kind> = {
 };
 
 /** The key that a cursor stands for, held against the list it is used on. Throws `invalid_request`. */
-function keyWithin(kind: Kind, prefix: NaturalKey | undefined, cursor: string | undefined): NaturalKey | undefined {
+export function keyWithin(
+  kind: Kind,
+  prefix: NaturalKey | undefined,
+  cursor: string | undefined,
+): NaturalKey | undefined {
   const key = keyOfCursor(cursor);
   if (key === undefined) return undefined;
   if ((prefix ?? []).every((part, index) => key[index] === part) && isKey(kind, key)) return key;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { startApi } from "../../../tests/support/api.ts";
+import { loneCluster } from "../../commands/cluster.ts";
 import type { CommandContext } from "../../commands/run.ts";
 import type { Route } from "../route.ts";
 import { auditRoutes } from "./audit.ts";
@@ -14,7 +15,7 @@ const routes = (context: CommandContext): readonly Route[] => [
   ...auditRoutes(context),
   ...configRoutes(context),
   ...regionRoutes(context, "home"),
-  ...statsRoutes(context, () => 1),
+  ...statsRoutes(context, loneCluster({ id: "test-node", region: "", version: "1" })),
   ...subnetMappingRoutes(context),
   ...tsigKeyRoutes(context),
 ];

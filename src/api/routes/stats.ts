@@ -1,5 +1,6 @@
 /** /stats: how much there is of everything. */
 import Type from "typebox";
+import type { ClusterView } from "../../commands/cluster-view.ts";
 import type { CommandContext } from "../../commands/run.ts";
 import { readStats } from "../../commands/stats.ts";
 import { type Route, route } from "../route.ts";
@@ -11,8 +12,8 @@ const StatsView = Type.Object({
   users: Type.Integer(),
 });
 
-/** The routes of /stats. `nodeCount`: how many nodes the cluster has. */
-export function statsRoutes({ store }: CommandContext, nodeCount: () => number): readonly Route[] {
+/** The routes of /stats. */
+export function statsRoutes({ store }: CommandContext, cluster: Pick<ClusterView, "nodes">): readonly Route[] {
   return [
     route({
       method: "GET",
@@ -21,7 +22,7 @@ export function statsRoutes({ store }: CommandContext, nodeCount: () => number):
       tag: "stats",
       access: "readonly",
       response: StatsView,
-      handle: () => ({ body: readStats(store, nodeCount()) }),
+      handle: () => ({ body: readStats(store, cluster) }),
     }),
   ];
 }

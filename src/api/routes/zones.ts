@@ -102,7 +102,7 @@ export function zoneRoutes(context: CommandContext, peers: ZonePeers): readonly 
       body: ZoneUpdate,
       response: ZoneView,
       handle: async ({ params, body, caller }) => {
-        const outcome = await updateZone(context, caller, params.id, body);
+        const outcome = await updateZone(context, caller, params.id, body, peers);
         return objectReply({ ...viewOf(outcome), warnings: outcome.warnings }, outcome.stored, caller);
       },
     }),
