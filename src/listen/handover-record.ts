@@ -1,8 +1,23 @@
 /** What a record of the way to the thread that resolves says, read where it is looked at: most records only wait. */
-import { HANDOVER } from "../image/handover.ts";
+import type { Transport } from "../image/counters.ts";
+import { HANDOVER, HANDOVER_KIND } from "../image/handover.ts";
 
 /** Where the port stands in a socket name of either family. */
 const NAME_PORT = 2;
+
+/** A record as a thread makes it whose answer comes back with `token`, of a query of at most 64 KiB. */
+export function messageRecord(token: number, transport: Transport, address: Uint8Array, query: Uint8Array): Uint8Array {
+  const record = new Uint8Array(HANDOVER.QUERY + query.length);
+  const view = new DataView(record.buffer);
+  record[HANDOVER.KIND] = HANDOVER_KIND.MESSAGE;
+  record[HANDOVER.TRANSPORT] = transport;
+  record[HANDOVER.ADDRESS_BYTES] = address.length;
+  view.setInt32(HANDOVER.TOKEN, token, true);
+  view.setUint16(HANDOVER.QUERY_BYTES, query.length, true);
+  record.set(address, HANDOVER.ADDRESS);
+  record.set(query, HANDOVER.QUERY);
+  return record;
+}
 
 /** HANDOVER_KIND. */
 export function recordKind(record: Uint8Array): number {

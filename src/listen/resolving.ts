@@ -5,12 +5,10 @@
 import type { MessagePort } from "node:worker_threads";
 import type { Transport } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
-import { readAnswerFrames } from "./answer-frames.ts";
+import { PART, readAnswerFrames } from "./answer-frames.ts";
+import { createFlows, type OnResolved } from "./flows.ts";
 import { createHandover, type Handover } from "./handover.ts";
 import { HANDED_OVER_MAX, HANDED_OVER_MS, HANDED_OVER_SWEEP_MS } from "./limits.ts";
-
-/** Called once; undefined: there is none, and there will be none. */
-export type OnResolved = (answer: Uint8Array | undefined) => void;
 
 export type Resolving = Pick<Handover, "pushRefresh" | "wake"> & {
   /** The query is in bytes[at, at + length). False: there is no room for it, and `onResolved` is not called. */
@@ -51,6 +49,14 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
   let last = 0;
   let current = port;
 
+  const flows = createFlows(
+    (message) => current.postMessage(message),
+    (token) => {
+      const known = waiting.get(token);
+      waiting.delete(token);
+      return known?.onResolved;
+    },
+  );
   const settle = (token: number, answer: Uint8Array | undefined) => {
     const known = waiting.get(token);
     waiting.delete(token);
@@ -58,7 +64,10 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
   };
   const listen = (to: MessagePort) =>
     to.on("message", (frames: Uint8Array) => {
-      readAnswerFrames(frames, (token, answer) => settle(token, answer.length === 0 ? undefined : answer));
+      readAnswerFrames(frames, (token, answer, part) => {
+        if (part === PART.ONLY) settle(token, answer.length === 0 ? undefined : answer);
+        else flows.pass(token, answer, part);
+      });
       // Nothing more is sent before what was sent has been taken.
       to.postMessage(frames.length);
     });
@@ -84,12 +93,14 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
     },
     connect: (next) => {
       current.close();
+      flows.cutAll();
       current = next;
       listen(current);
     },
     close: () => {
       clearInterval(timer);
       current.close();
+      flows.cutAll();
       giveUp(Number.POSITIVE_INFINITY);
     },
   };

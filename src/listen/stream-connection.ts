@@ -6,8 +6,10 @@ import type { Socket } from "node:net";
 import { type Answerer, TAKEN } from "../answer/answerer.ts";
 import { EDE } from "../dns/codes.ts";
 import { COUNTER, observeLatency, type Transport } from "../image/counters.ts";
+import { PART } from "./answer-frames.ts";
+import type { Flow, OnResolved } from "./flows.ts";
 import { STREAM_MESSAGE_BYTES, type StreamLimits } from "./limits.ts";
-import type { OnResolved, Resolving } from "./resolving.ts";
+import type { Resolving } from "./resolving.ts";
 
 const LENGTH_BYTES = 2;
 /** Answers are collected here and written at once; behind the flush mark there is room for one more. */
@@ -58,6 +60,8 @@ type State = {
   isBackedUp: boolean;
   /** Queries whose answers are still to come. */
   resolving: number;
+  /** Bytes waiting for the client of answers of several messages, whose sender waits for it: no query waits for them. */
+  flowing: number;
   readonly openedMs: number;
   /** When something was last completed: a query taken or output written. */
   activeMs: number;
@@ -75,6 +79,7 @@ function createState(openedMs: number): State {
     isScheduled: false,
     isBackedUp: false,
     resolving: 0,
+    flowing: 0,
     openedMs,
     activeMs: openedMs,
     partialMs: undefined,
@@ -110,30 +115,34 @@ export function serveConnection(
     context.counters[COUNTER.CONNECTIONS_CUT]! += 1;
     socket.destroy();
   };
+  const waitingBytes = () => socket.writableLength - state.flowing;
   const onWritten = () => {
     state.activeMs = now();
     state.writingMs = socket.writableLength > 0 ? state.activeMs : undefined;
-    if (state.isBackedUp && socket.writableLength === 0) proceed();
+    if (state.isBackedUp && waitingBytes() <= 0) proceed();
   };
-  const write = (bytes: Buffer) => {
+  const write = (bytes: Buffer, onDone: OnDone = onWritten) => {
     state.writingMs ??= now();
-    socket.write(bytes, onWritten);
+    socket.write(bytes, onDone);
     if (socket.writableLength > 0) context.onQueued(bytes.length);
-    return socket.writableLength <= limits.maxQueuedBytes;
+    return waitingBytes() <= limits.maxQueuedBytes;
   };
-  const onResolved: OnResolved = (answer) => {
-    state.resolving -= 1;
+  const writePart = createPartWriter(state, socket, write, onWritten);
+  const onResolved: OnResolved = (answer, part = PART.ONLY, flow) => {
+    if (part !== PART.MORE) state.resolving -= 1;
     state.activeMs = now();
-    if (state.isClosing || socket.destroyed) return;
-    if (answer !== undefined) write(framed(answer));
-    if (!state.isScheduled && !state.isBackedUp) proceed();
+    if (state.isClosing || socket.destroyed) return flow?.gone();
+    if (part === PART.CUT) return cut();
+    if (flow !== undefined) writePart(answer ?? EMPTY, part === PART.LAST, flow);
+    else if (answer !== undefined) write(framed(answer));
+    if (part !== PART.MORE && !state.isScheduled && !state.isBackedUp) proceed();
   };
   const client: Client = { transport, address, port: socket.remotePort ?? 0, write, onResolved };
   const proceed = () => {
     state.isScheduled = false;
     if (state.isClosing || socket.destroyed) return;
     const outcome = answerBurst(context, state, client);
-    state.isBackedUp = socket.writableLength > limits.maxQueuedBytes;
+    state.isBackedUp = waitingBytes() > limits.maxQueuedBytes;
     if (outcome === "refused") return close();
     if (outcome === "more" || state.isBackedUp) {
       // The client's next bytes wait in the kernel, and so in the client, until these are answered and taken.
@@ -141,13 +150,9 @@ export function serveConnection(
       if (state.isBackedUp) return;
       state.isScheduled = true;
       setImmediate(proceed);
-    } else if (outcome === "full") {
-      socket.pause();
-    } else if (!state.hasEnded) {
-      socket.resume();
-    } else if (state.resolving === 0) {
-      close();
-    }
+    } else if (outcome === "full") socket.pause();
+    else if (!state.hasEnded) socket.resume();
+    else if (state.resolving === 0) close();
   };
   socket.on("data", (chunk: Buffer) => {
     if (state.isClosing) return;
@@ -161,8 +166,7 @@ export function serveConnection(
   socket.on("error", () => socket.destroy());
   return {
     sweep: (nowMs, idleMs) => {
-      const isSlow = isPast(state.partialMs, limits.messageMs, nowMs) || isPast(state.writingMs, limits.writeMs, nowMs);
-      if (isSlow || isPast(state.openedMs, limits.lifetimeMs, nowMs)) cut();
+      if (isSlow(state, limits, nowMs)) cut();
       else if (isIdle(state) && isPast(state.activeMs, idleMs, nowMs)) close();
     },
     // What a connection that was cut had is on its way out.
@@ -170,6 +174,40 @@ export function serveConnection(
     cut,
     destroy: () => socket.destroy(),
   };
+}
+
+type OnDone = (error?: Error | null) => void;
+
+/** Of answers whose messages come one by one; their senders hear what the client takes, and when it goes before the last. */
+function createPartWriter(
+  state: State,
+  socket: Socket,
+  write: (bytes: Buffer, onDone: OnDone) => void,
+  onWritten: () => void,
+) {
+  const flows = new Set<Flow>();
+  socket.once("close", () => {
+    for (const flow of flows) flow.gone();
+  });
+  return (answer: Uint8Array, isLast: boolean, flow: Flow): void => {
+    flows.add(flow);
+    if (answer.length === 0) return;
+    const bytes = framed(answer);
+    state.flowing += bytes.length;
+    write(bytes, (error) => {
+      state.flowing -= bytes.length;
+      onWritten();
+      if (error) return;
+      if (isLast) flows.delete(flow);
+      flow.taken(answer.length);
+    });
+  };
+}
+
+/** It takes longer than it may to send a message, to take an answer, or altogether. */
+function isSlow({ partialMs, writingMs, openedMs }: State, limits: StreamLimits, nowMs: number): boolean {
+  const isStuck = isPast(partialMs, limits.messageMs, nowMs) || isPast(writingMs, limits.writeMs, nowMs);
+  return isStuck || isPast(openedMs, limits.lifetimeMs, nowMs);
 }
 
 /** Nothing is under way. */

@@ -1,7 +1,7 @@
 /** The way of answers back: on the socket that the query came by, or by the thread that took it. */
 import type { MessagePort } from "node:worker_threads";
 import { HANDOVER_KIND } from "../image/handover.ts";
-import { type AnswerFrames, createAnswerFrames } from "../listen/answer-frames.ts";
+import { type AnswerFrames, createAnswerFrames, type FromSender, type Part } from "../listen/answer-frames.ts";
 import { recordControl, recordKind, recordName, recordToken } from "../listen/handover-record.ts";
 import type { ReplySender } from "../listen/linux/reply.ts";
 import { ANSWER_BYTES_UNDER_WAY_MAX } from "./limits.ts";
@@ -9,6 +9,8 @@ import { ANSWER_BYTES_UNDER_WAY_MAX } from "./limits.ts";
 export type Replies = {
   /** Takes the answer to a record of a thread along; it is copied. One of no bytes says that there is none. */
   readonly add: (thread: number, record: Uint8Array, answer: Uint8Array) => void;
+  /** One of several messages that answer a record whose thread sends them; copied too. */
+  readonly addPart: (thread: number, record: Uint8Array, message: Uint8Array, part: Part) => void;
   /** Whether a thread that sends answers itself has so many bytes of them to come that it had better not be given more. */
   readonly isFull: (thread: number) => boolean;
   /** Sends what was added; the number of answers that could not be sent since the last time. */
@@ -25,6 +27,16 @@ type Way = {
   underWay: number;
 };
 
+/** Whoever sends answers of several messages. */
+export type FlowEvents = {
+  readonly onTaken: (thread: number, token: number, bytes: number) => void;
+  readonly onGone: (thread: number, token: number) => void;
+  /** Nothing that was sent by way of the thread's predecessor arrives. */
+  readonly onBegun: (thread: number) => void;
+};
+
+const NO_FLOWS: FlowEvents = { onTaken: () => {}, onGone: () => {}, onBegun: () => {} };
+
 /**
  * `descriptorOf` gives the descriptor of a thread's socket; without a sender, every thread sends its answers itself.
  * `onRelief` is called when a thread that had too much to come has taken some of it.
@@ -33,6 +45,7 @@ export function createReplies(
   sender: ReplySender | undefined,
   descriptorOf: (thread: number, socket: number) => number | undefined,
   onRelief: () => void,
+  flows = NO_FLOWS,
 ): Replies {
   const ways = new Map<number, Way>();
   const isFull = (way: Way | undefined) =>
@@ -47,6 +60,7 @@ export function createReplies(
       if (sender === undefined || descriptor === undefined) dropped += 1;
       else dropped += sender.add(descriptor, recordName(record), recordControl(record), answer);
     },
+    addPart: (thread, record, message, part) => ways.get(thread)?.frames.add(recordToken(record), message, part),
     isFull: (thread) => isFull(ways.get(thread)),
     send: () => {
       const total = dropped + (sender?.send() ?? 0);
@@ -63,11 +77,17 @@ export function createReplies(
       ways.get(thread)?.port.close();
       const way: Way = { port, frames: createAnswerFrames(), underWay: 0 };
       ways.set(thread, way);
-      port.on("message", (takenBytes: number) => {
+      port.on("message", (message: FromSender) => {
+        if (typeof message !== "number") {
+          if (message.kind === "taken") flows.onTaken(thread, message.token, message.bytes);
+          else flows.onGone(thread, message.token);
+          return;
+        }
         const wasFull = isFull(way);
-        way.underWay -= takenBytes;
+        way.underWay -= message;
         if (wasFull && !isFull(way)) onRelief();
       });
+      flows.onBegun(thread);
       onRelief();
     },
     close: () => {
