@@ -3,17 +3,19 @@
  * and no query can make it throw.
  */
 import type { Cidr } from "../base/ip.ts";
-import { CLASS, EDE, FLAG, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
+import { CLASS, EDE, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { refreshCache } from "../image/cache-view.ts";
 import { COUNTER, queryPlace, TRANSPORT, type Transport, threadCounters, typeClass } from "../image/counters.ts";
-import { CONTROL, type SharedImage } from "../image/shared.ts";
+import { CONTROL, ROUTE, type SharedImage } from "../image/shared.ts";
 import { enterImage, leaveImage, openView } from "../image/view.ts";
 import { answerChaos } from "./chaos.ts";
 import { noteClient, takeSubnet } from "./client.ts";
 import { answerCookie, type CookieMaker, createCookieMaker } from "./cookie.ts";
 import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
+import { putHeader, refuseUnread, unreadRcode } from "./header.ts";
 import { CACHE_USE } from "./hit.ts";
 import { type AnswerLog, beginLog, type Client, createAnswerLog, enterLog, logAnswer } from "./log-event.ts";
+import { createMadeAnswers, isForPrimary, type MadeAnswers } from "./made-answers.ts";
 import { answerQuestion } from "./pipeline.ts";
 import { type Query, READ, readQuery } from "./query.ts";
 import { createReadAhead, readNext, startReadAhead, takeRead, touchAll } from "./read-ahead.ts";
@@ -24,10 +26,11 @@ import {
   isQueryWhole,
   type Need,
   restoreQuery,
+  startAnswer,
   zonesUnchanged,
 } from "./state.ts";
 
-/** What `answer` returns where the cache lacks something of the answer. */
+/** What `answer` returns where the cache lacks something of the answer, or where another thread has to make it. */
 export const TAKEN = -1;
 
 /** `forwards` and `isResolver` are for threads that answer clients; what state.ts adds is for whoever explains answers. */
@@ -51,7 +54,7 @@ export type AnswererOptions = AnswerStateOptions & {
   readonly logs?: "socket-names" | "addresses";
 };
 
-export type Answerer = {
+export type Answerer = MadeAnswers & {
   /** Begins a batch: takes over growth of the image and the time. */
   readonly enter: () => void;
   /**
@@ -65,7 +68,8 @@ export type Answerer = {
   /**
    * Answers the query in bytes[offset, offset + length) over itself and returns the answer's length, or 0 for silence.
    * `room` bytes from `offset` on may be written; the client's address is the 4 or 16 bytes at `addressOffset`.
-   * TAKEN: the cache lacks what `need` tells, and the query's bytes are as they were received.
+   * TAKEN: the cache lacks what `need` tells, and the query's bytes are as they were received. A need of ROUTE.PRIMARY: the
+   * message is signed, or an update or transfer while those are on; it is for the thread that resolves.
    */
   readonly answer: (
     bytes: Uint8Array,
@@ -101,8 +105,6 @@ export type Answerer = {
 
 const NODE_ID_MAX = 63;
 const SMALLEST_UDP_SIZE = 512;
-/** Flags of the query's header that the answer repeats: opcode and RD. */
-const REPEATED_FLAGS = 0x7900;
 /** How often an answer is made again because its zone changed under it. */
 const REPEATS_MAX = 2;
 
@@ -192,6 +194,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
       return state.refresh;
     },
     client: tools.log.client,
+    ...createMadeAnswers(tools, alone, seed),
   };
 }
 
@@ -222,27 +225,29 @@ function answerRead(
   const { state, counters, edns, log } = tools;
   const { query } = state;
   if (log.isOn) beginLog(log);
-  state.headerFlags = 0;
-  state.keptBytes = 0;
-  state.refresh = 0;
-  state.cacheUse = CACHE_USE.NONE;
-  state.isBlocked = false;
-  state.isOverridden = false;
+  startAnswer(state);
   if (query.read === READ.SILENCE) {
     counters[COUNTER.SILENT]! += 1;
     return 0;
   }
+  const isForOther = state.handsOver && isForPrimary(state);
+  if (isForOther && state.lackError < 0) {
+    state.need.route = ROUTE.PRIMARY;
+    return TAKEN;
+  }
   noteClient(state, address, addressOffset, addressLength);
   if (query.subnetAt !== 0) takeSubnet(state, tools.subnetSources);
-  if (query.read === READ.QUERY) {
-    query.limit = query.start + Math.min(room, sizeLimit(query, edns.maxUdpSize)) - optLength(query, edns);
+  if (isForOther) refuseUnread(query, RCODE.SERVFAIL);
+  else if (query.read === READ.QUERY) {
+    const size = Math.min(room, sizeLimit(query, edns.maxUdpSize)) - state.signatureBytes;
+    query.limit = query.start + size - optLength(query, edns);
     if (query.cookieLength > 0) makeCookie(tools, address, addressOffset, addressLength);
     if (answerQuery(state, edns, counters)) {
       restoreQuery(state);
       if (!tools.isResolver) counters[COUNTER.CACHE_MISSES]! += 1;
       return TAKEN;
     }
-  } else refuseUnread(query, query.read === READ.MALFORMED ? RCODE.FORMERR : RCODE.NOTIMP);
+  } else refuseUnread(query, unreadRcode(query));
   if (state.trace !== undefined) traceResult(state);
   putOpt(query, edns);
   putHeader(query, state.headerFlags);
@@ -370,25 +375,4 @@ function refusalOf(query: Query): number {
   }
   if (query.class !== CLASS.IN && query.class !== CLASS.ANY && query.class !== CLASS.CH) return RCODE.REFUSED;
   return RCODE.NOERROR;
-}
-
-/** The message is no query that could be answered: only its header, question and OPT RR mean something. */
-function refuseUnread(query: Query, rcode: number): void {
-  query.at = query.questionEnd;
-  query.cookieLength = 0;
-  query.subnetLength = 0;
-  query.wantsNsid = false;
-  query.wantsKeepalive = false;
-  query.wantsPadding = false;
-  query.rcode = rcode;
-}
-
-function putHeader(query: Query, routedFlags: number): void {
-  const { data, start } = query;
-  let flags = FLAG.QR | (query.flags & REPEATED_FLAGS) | routedFlags | (query.rcode & 15);
-  if (query.authoritative) flags |= FLAG.AA;
-  if (query.truncated) flags |= FLAG.TC;
-  data.setUint16(start + 2, flags);
-  data.setInt32(start + 4, (query.hasQuestion ? 0x10000 : 0) | query.answers);
-  data.setInt32(start + 8, (query.authorities << 16) | query.additionals);
 }

@@ -54,7 +54,7 @@ test("an unknown opcode with EDNS is NOTIMP with EDNS, and BADVERS where the ver
 });
 
 for (let opcode = 1; opcode < 16; opcode++) {
-  if (opcode === 4) continue;
+  if (opcode === 4 || opcode === 5) continue;
   test(`opcode ${opcode} is NOTIMP, in a header alone (RFC 8906 section 8.1.2)`, () => {
     const bytes = lab.send(queryBytes(QUESTION, { opcode, flags: RD, edns: false }));
     assert.equal(bytes?.length, 12);
@@ -62,6 +62,11 @@ for (let opcode = 1; opcode < 16; opcode++) {
     assert.deepEqual([message.opcode, message.rcode, message.flags], [opcode, 4, 0x8000 | RD]);
   });
 }
+
+test("UPDATE is refused where it is off, with the zone that it names", () => {
+  const message = decode(lab.send(queryBytes(QUESTION, { opcode: 5, edns: false })) ?? new Uint8Array(0));
+  assert.deepEqual([message.opcode, message.rcode, message.questions.length], [5, 5, 1]);
+});
 
 testAnswers(lab, [["NOTIFY is refused: there are no secondary zones", "example.test. SOA", ["REFUSED"]]], {
   opcode: 4,

@@ -1,5 +1,5 @@
 /** Tells the query log and debug capture of an answer. Nothing here waits, and nothing is told while nobody wants it. */
-import { CLASS, OPCODE, RCODE } from "../dns/codes.ts";
+import { CLASS, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { COUNTER, threadCounters } from "../image/counters.ts";
 import {
   beginEvent,
@@ -151,6 +151,8 @@ function sourcesOf({ isResolver }: AnswerLog, state: AnswerState): number {
   const { query, cacheUse } = state;
   if (isServersOwn(query)) return SOURCE.SERVER;
   if (query.rcode === RCODE.REFUSED) return SOURCE.REFUSED;
+  // No name was looked up for it.
+  if (query.type === RRTYPE.AXFR) return SOURCE.ZONE;
   let sources = state.isOverridden ? SOURCE.OVERRIDE : 0;
   // The overrides are noted as the first zone wherever there are any.
   if (state.zoneCount > (state.overrides === 0 ? 0 : 1)) sources |= SOURCE.ZONE;

@@ -39,7 +39,7 @@ export function answerQuestion(state: AnswerState): boolean {
   state.zoneCount = 0;
   state.addedCount = 0;
   state.headerFlags = state.defaultRoute === 0 ? 0 : FLAG.RA;
-  state.overrides = state.view.control[CONTROL.OVERRIDES]!;
+  state.overrides = state.hasManagementView ? 0 : state.view.control[CONTROL.OVERRIDES]!;
   if (state.overrides !== 0) noteOverrides(state);
   let name = question;
   let step = answerName(state, name, state.odd, 0);

@@ -60,6 +60,8 @@ export type Query = {
   wantsKeepalive: boolean;
   /** The query was padded (RFC 7830), and so is its answer where the transport is encrypted. */
   wantsPadding: boolean;
+  /** Its additional section has a signature (RFC 8945), in whatever place. */
+  hasTsig: boolean;
   /** Bytes of the COOKIE option that were sent, 0 for none: 8, or 16 to 40. `cookie` has whole words of them. */
   cookieLength: number;
   readonly cookie: Int32Array;
@@ -134,6 +136,7 @@ export function createQuery(): Query {
     wantsNsid: false,
     wantsKeepalive: false,
     wantsPadding: false,
+    hasTsig: false,
     cookieLength: 0,
     cookie: new Int32Array(10),
     subnetAt: 0,
@@ -180,6 +183,7 @@ function readMessage(query: Query, bytes: Uint8Array, start: number, end: number
   query.wantsNsid = false;
   query.wantsKeepalive = false;
   query.wantsPadding = false;
+  query.hasTsig = false;
   query.cookieLength = 0;
   query.subnetAt = 0;
   query.subnetLength = 0;
@@ -208,7 +212,8 @@ function readSections(query: Query, seed: number): Read {
   const isKnown = opcode === OPCODE.QUERY || opcode === OPCODE.NOTIFY;
   const questions = data.getUint16(start + 4);
   const others = data.getUint16(start + 6) + data.getUint16(start + 8);
-  let at = readQuestions(query, questions, isKnown, seed);
+  // Of an UPDATE it is the zone (RFC 2136 section 2.3).
+  let at = readQuestions(query, questions, isKnown || opcode === OPCODE.UPDATE, seed);
   for (let left = others; left > 0 && at >= 0; left--) at = skipRecord(bytes, start, at, end);
   for (let left = data.getUint16(start + 10); left > 0 && at >= 0; left--) at = readAdditional(query, at);
   // The version goes before everything else that could be said of the query (RFC 6891 section 6.1.3).
@@ -218,11 +223,11 @@ function readSections(query: Query, seed: number): Read {
 }
 
 /** Reads the one question that there should be, and passes over any other. The offset behind them, or -1. */
-function readQuestions(query: Query, questions: number, isKnown: boolean, seed: number): number {
+function readQuestions(query: Query, questions: number, isRead: boolean, seed: number): number {
   const { bytes, data, start, end } = query;
   let at = start + HEADER_LENGTH;
   for (let left = questions; left > 0; left--) {
-    const isOnly = questions === 1 && isKnown;
+    const isOnly = questions === 1 && isRead;
     at = isOnly ? readNameKey(query.name, bytes, at, end, seed) : skipName(bytes, start, at, end);
     if (at < 0 || at + 4 > end) return -1;
     if (isOnly) {
@@ -277,7 +282,10 @@ function readAdditional(query: Query, from: number): number {
   const next = at + 10 + data.getUint16(at + 8);
   if (next > end) return -1;
   const type = data.getUint16(at);
-  if (type !== RRTYPE.OPT) return next;
+  if (type !== RRTYPE.OPT) {
+    if (type === RRTYPE.TSIG) query.hasTsig = true;
+    return next;
+  }
   // One OPT RR, owned by the root (RFC 6891 section 6.1.1).
   if (query.hasEdns || bytes[from] !== 0) return -1;
   query.hasEdns = true;

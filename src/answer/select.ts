@@ -45,11 +45,23 @@ export function select(state: AnswerState, chosen: Chosen, rrset: number): void 
   chosen.table = table;
   chosen.meta = meta;
   chosen.total = size & 0xffff;
+  if (state.hasManagementView) {
+    takeAll(chosen);
+    return;
+  }
   const failOpen = takeHealthy(state, chosen);
   if (state.trace !== undefined) traceSelection(state, chosen, failOpen);
   METHODS[meta & METHOD_MASK]!(state, chosen, (meta & SELECTION_FLAG.AFFINITY) !== 0 && state.clientLength > 0);
   if ((meta & SELECTION_FLAG.SINGLE) !== 0 && chosen.count > 1) chooseOnly(chosen, chosen.first);
   if (state.trace !== undefined) traceChosen(state, chosen);
+}
+
+/** As they stand, and nothing is noted of it. */
+function takeAll(chosen: Chosen): void {
+  const { indexes, total } = chosen;
+  for (let index = 0; index < total; index++) indexes[index] = index;
+  chosen.first = 0;
+  chosen.count = total;
 }
 
 /** Leaves the candidates that are not known to be unhealthy; all where none is. Returns whether it came to that. */

@@ -46,6 +46,12 @@ export type AnswerState = {
   lackError: number;
   /** Number of the default forwarder's route for this batch, 0 where there is none or nothing is forwarded. */
   defaultRoute: number;
+  /** What is for the thread with keys and connections is said to be so, by STEP.TAKEN's `need` of ROUTE.PRIMARY. */
+  readonly handsOver: boolean;
+  /** Bytes of the message that are left free for a signature. */
+  signatureBytes: number;
+  /** Everything that is stored is answered, whatever is healthy, chosen, or laid over it. */
+  hasManagementView: boolean;
   /** Flags of the answer's header that routing decides: RA and CD. */
   headerFlags: number;
   /** The query's bytes behind the question, kept from before the first record was written over them; 0 bytes: they were not. */
@@ -131,6 +137,9 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     need: { route: 0, key: query.name, type: 0, flags: 0 },
     lackError: -1,
     defaultRoute: 0,
+    handsOver: options.forwards === true && options.isFrozen !== true,
+    signatureBytes: 0,
+    hasManagementView: false,
     headerFlags: 0,
     kept: new DataView(new ArrayBuffer(options.forwards === true ? MESSAGE_BYTES_MAX : 0)),
     keptBytes: 0,
@@ -167,6 +176,16 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     turns: options.isFrozen === true ? new Map() : undefined,
     trace: options.trace,
   };
+}
+
+/** Forgets what the last answer came to. */
+export function startAnswer(state: AnswerState): void {
+  state.headerFlags = 0;
+  state.keptBytes = 0;
+  state.refresh = 0;
+  state.cacheUse = CACHE_USE.NONE;
+  state.isBlocked = false;
+  state.isOverridden = false;
 }
 
 /** Notes that the answer reads a zone, so that `zonesUnchanged` can tell whether it may be sent. */

@@ -4,12 +4,12 @@
  * empty cache.
  */
 import { setPriority } from "node:os";
-import { type MessagePort, receiveMessageOnPort } from "node:worker_threads";
+import type { MessagePort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import type { Log } from "../base/log.ts";
 import { createCacheWriter } from "../image/cache-writer.ts";
 import { COUNTER, threadCounters } from "../image/counters.ts";
-import { CONTROL, ROUTE, type SharedImage } from "../image/shared.ts";
+import { CONTROL, type SharedImage } from "../image/shared.ts";
 import { limitFailures } from "../listen/failure-reports.ts";
 import { openHandoverInbox } from "../listen/handover.ts";
 import { openLibc } from "../listen/linux/libc.ts";
@@ -18,12 +18,14 @@ import type { AnswerOptions } from "../listen/threads.ts";
 import { createAskedOf } from "../resolve/cached-question.ts";
 import type { Exchanger } from "../resolve/exchange.ts";
 import { createResolver } from "../resolve/resolver.ts";
-import type { AskServers, Pool, RunningResolver } from "../resolve/resolver-options.ts";
-import type { FromResolve, ResolveFigures, Route, ToResolve } from "../resolve/settings.ts";
+import type { AskServers, Pool } from "../resolve/resolver-options.ts";
+import type { Route } from "../resolve/settings.ts";
 import { CLIENT_SWEEP_MS, CLIENTS_TURN, RESOLVE_NICE } from "./limits.ts";
 import type { LinkedThreadCommand, LinkedThreadMessage } from "./linked-thread.ts";
-import { createAskOwn } from "./own-answers.ts";
+import { type AskOwn, createAskOwn } from "./own-answers.ts";
+import { createPrimary, type Primary } from "./primary-gate-thread.ts";
 import { type Clients, createClients } from "./resolve-clients.ts";
+import { createControlWay } from "./resolve-control.ts";
 import { createReplies, type Replies } from "./resolve-replies.ts";
 import { createFindDelegation, createRouteName } from "./resolve-routing.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
@@ -111,44 +113,39 @@ type Work = {
 
 function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
   const { shared, thread, sockets, options } = data;
-  const words = new Int32Array(shared.control);
-  const nowSeconds = () => Atomics.load(words, CONTROL.CLOCK_SECONDS);
-  const cache = createCacheWriter(shared, { nowSeconds });
-  const resolver = createResolver({
-    cache,
-    routeName: createRouteName(shared, thread),
-    findDelegation: createFindDelegation(createAskOwn(shared, data.ownThread)),
-    askedOf: createAskedOf(shared, cache),
-    makePool: exchanges.makePool,
-    askServers: exchanges.askServers,
-    routing: () => Atomics.load(words, CONTROL.ROUTING),
-    hashSeed: words[CONTROL.HASH_SEED]!,
-    nowSeconds,
-    after: exchanges.after,
-    nameServerPort: NAME_SERVER_PORT,
-  });
+  const askOwn = createAskOwn(shared, data.ownThread);
+  const { resolver, cache } = openResolver(data, exchanges, askOwn);
   const libc = openLibc();
   const sender = libc === undefined ? undefined : createReplySender(libc);
   const replies = createReplies(
     sender,
     (of, socket) => sockets[of]?.[socket],
     () => clients.relieve(),
+    {
+      onTaken: (of, token, bytes) => primary.flows.onTaken(of, token, bytes),
+      onGone: (of, token) => primary.flows.onGone(of, token),
+      onBegun: (of) => primary.flows.onBegun(of),
+    },
   );
   const counters = threadCounters(shared, thread);
-  const way = createControlWay(resolver, exchanges, (figures) => ({
-    ...figures,
-    waiting: clients.waiting(),
-    loops: figures.loops + clients.loops(),
-    refusedFull: figures.refusedFull + clients.refusedFull(),
-  }));
+  const way = createControlWay({
+    resolver,
+    exchanges,
+    primary: () => primary,
+    completed: (figures) => ({
+      ...figures,
+      waiting: clients.waiting(),
+      loops: figures.loops + clients.loops(),
+      refusedFull: figures.refusedFull + clients.refusedFull(),
+    }),
+  });
+  const resolving = { resolver, position: cache.position, knowsRoute: way.knowsRoute, isOurs: exchanges.isOurs };
   const clients = createClients({
     answerer: createAnswerer(shared, { thread, forwards: true, isResolver: true, logs: "addresses", ...options }),
     counters,
-    resolver,
-    position: cache.position,
-    knowsRoute: way.knowsRoute,
-    isOurs: exchanges.isOurs,
+    ...resolving,
     replies,
+    toPrimary: (asked) => primary.take(asked),
     now: () => performance.now(),
     onReady: () => turns.wake(),
     onFailure: limitFailures((query, detail) =>
@@ -158,16 +155,25 @@ function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
       }),
     ),
   });
+  const primary = createPrimary({
+    ...{ shared, clients, replies, askOwn, resolving, log },
+    ownThread: data.ownThread,
+    maxUdpSize: options.maxUdpSize,
+    tell: way.tell,
+    hearControl: way.hearOne,
+    onReady: () => turns.wake(),
+  });
   for (const one of data.listenerPorts) replies.connect(one.thread, one.port);
   const send = () => {
     counters[COUNTER.DROPPED]! += replies.send();
   };
-  const turns = startTurns(shared, [...sockets.keys()], clients, send);
+  const turns = startTurns(shared, [...sockets.keys()], clients, primary, send);
   const close = () => {
     turns.close();
     resolver.close();
     clients.serve(Number.POSITIVE_INFINITY);
     clients.endAll();
+    primary.endAll();
     send();
     exchanges.close();
     replies.close();
@@ -176,51 +182,24 @@ function openWork(data: ResolveData, exchanges: Exchanges, log: Log): Work {
   return { replies, connect: way.connect, close };
 }
 
-type ControlWay = {
-  readonly connect: (port: MessagePort) => void;
-  /** Whether there is a route of this number; what control has said of it may be on its way. */
-  readonly knowsRoute: (route: number) => boolean;
-  readonly close: () => void;
-};
-
-function createControlWay(
-  resolver: Pick<RunningResolver, "setSettings" | "flush" | "figures">,
-  exchanges: Pick<Exchanges, "setListens">,
-  completed: (figures: ResolveFigures) => ResolveFigures,
-): ControlWay {
-  let control: MessagePort | undefined;
-  let routes: ReadonlySet<number> = new Set([ROUTE.DELEGATED]);
-  const tell = (message: FromResolve) => control?.postMessage(message);
-  const hear = (message: ToResolve) => {
-    switch (message.kind) {
-      case "settings":
-        exchanges.setListens(message.settings.listens);
-        resolver.setSettings(message.settings);
-        routes = new Set([ROUTE.DELEGATED, ...message.settings.routes.map(({ number }) => number)]);
-        return;
-      case "flush":
-        return tell({ kind: "flushed", id: message.id, entries: resolver.flush(message.name, message.isSubtree) });
-      case "ask-figures":
-        return tell({ kind: "told-figures", id: message.id, figures: completed(resolver.figures()) });
-    }
-  };
-  return {
-    connect: (port) => {
-      control?.close();
-      control = port;
-      control.on("message", hear);
-      tell({ kind: "ready" });
-    },
-    knowsRoute: (route) => {
-      while (!routes.has(route)) {
-        const received = control === undefined ? undefined : receiveMessageOnPort(control);
-        if (received === undefined) return false;
-        hear(received.message);
-      }
-      return true;
-    },
-    close: () => control?.close(),
-  };
+function openResolver({ shared, thread }: ResolveData, exchanges: Exchanges, askOwn: AskOwn) {
+  const words = new Int32Array(shared.control);
+  const nowSeconds = () => Atomics.load(words, CONTROL.CLOCK_SECONDS);
+  const cache = createCacheWriter(shared, { nowSeconds });
+  const resolver = createResolver({
+    cache,
+    routeName: createRouteName(shared, thread),
+    findDelegation: createFindDelegation(askOwn),
+    askedOf: createAskedOf(shared, cache),
+    makePool: exchanges.makePool,
+    askServers: exchanges.askServers,
+    routing: () => Atomics.load(words, CONTROL.ROUTING),
+    hashSeed: words[CONTROL.HASH_SEED]!,
+    nowSeconds,
+    after: exchanges.after,
+    nameServerPort: NAME_SERVER_PORT,
+  });
+  return { resolver, cache };
 }
 
 type Turns = {
@@ -231,7 +210,13 @@ type Turns = {
 };
 
 /** Work comes in turns, bounded so that sockets and timers are served between them; without work the thread sleeps. */
-function startTurns(shared: SharedImage, threads: readonly number[], clients: Clients, send: () => void): Turns {
+function startTurns(
+  shared: SharedImage,
+  threads: readonly number[],
+  clients: Clients,
+  primary: Pick<Primary, "serve" | "sweep">,
+  send: () => void,
+): Turns {
   const inbox = openHandoverInbox(shared, threads);
   let isDue = false;
   let isAsleep = false;
@@ -241,8 +226,9 @@ function startTurns(shared: SharedImage, threads: readonly number[], clients: Cl
     if (isClosed) return;
     const taken = inbox.drain(CLIENTS_TURN, clients.take);
     const isMore = clients.serve(CLIENTS_TURN);
+    const isMoreOfPrimary = primary.serve(CLIENTS_TURN);
     send();
-    if (taken > 0 || isMore) return wake();
+    if (taken > 0 || isMore || isMoreOfPrimary) return wake();
     if (isAsleep) return;
     isAsleep = true;
     inbox.sleep(() => {
@@ -257,6 +243,7 @@ function startTurns(shared: SharedImage, threads: readonly number[], clients: Cl
   };
   const timer = setInterval(() => {
     clients.sweep();
+    primary.sweep();
     send();
   }, CLIENT_SWEEP_MS);
   wake();

@@ -25,3 +25,14 @@ export const TRANSFER_MS = 600_000;
 /** ALIAS targets asked for at a time by one transfer, and how long it waits for all of them. */
 export const ALIASES_AT_ONCE = 50;
 export const ALIASES_MS = 10_000;
+
+/** A zone that has not been encoded within this time is given up; its secondary comes again. */
+export const TRANSFER_ENCODE_MS = 120_000;
+
+/** Updates that are being carried out, in all and of one client: an IPv4 address or an IPv6 /64. Further ones are told SERVFAIL. */
+export const UPDATES_UNDER_WAY_MAX = 256;
+export const UPDATES_OF_CLIENT_MAX = 64;
+/** An update whose outcome has not come by then is told SERVFAIL: what became of it is not known. */
+export const UPDATE_MS = 5_000;
+/** Retransmissions of one update over UDP that wait for the same outcome; further ones hear nothing. */
+export const UPDATE_JOINED_MAX = 8;

@@ -69,6 +69,9 @@ export function createFakeAnswerer(): FakeAnswerer {
     need: { route: 0, key: createNameKey(), type: 0, flags: 0 },
     acceptFrom: () => {},
     client: { port: 0, takenMs: 0 },
+    setView: () => {},
+    answerWith: (_bytes, _offset, length) => length,
+    note: () => {},
     get refresh() {
       return refresh;
     },
