@@ -1,0 +1,109 @@
+/**
+ * The audit log of every instance on every node: who wrote entries says up to which sequence, and who lacks some asks for
+ * them. What a dead node told only some of its peers goes on between those whenever they compare all that they have.
+ */
+import { errorText } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Timers } from "../cluster/transport.ts";
+import type { AuditVector, ReplicaStore } from "../store/replica.ts";
+import type { AuditEntry } from "../store/store.ts";
+import type { Answers } from "./messages.ts";
+
+export type AuditSync = {
+  /** A peer has told what it has, all of it or its own. */
+  readonly onVector: (nodeId: string, vector: AuditVector) => void;
+  /** Asks that peer for whatever is lacking here. */
+  readonly pullFrom: (nodeId: string) => void;
+  /** Of this instance only, to be told to the peers. */
+  readonly ownVector: () => AuditVector;
+  readonly stop: () => void;
+};
+
+export type AuditSyncParts = {
+  readonly store: Pick<ReplicaStore, "auditVector" | "applyAudit" | "onAudit">;
+  readonly instanceId: string;
+  readonly timers: Timers;
+  readonly log: Log;
+  readonly ask: (nodeId: string, vector: AuditVector) => Promise<Answers["audit"]>;
+  /** Tells all peers what this node has written. */
+  readonly tell: (vector: AuditVector) => void;
+  readonly onTaken: (entries: number) => void;
+};
+
+const TELL_MS = 200;
+
+export function createAuditSync(parts: AuditSyncParts): AuditSync {
+  const { store, instanceId, timers } = parts;
+  /** Who has something that is lacking here. */
+  const wanted = new Set<string>();
+  let isPulling = false;
+  let isStopped = false;
+  let toldSequence = ownSequence();
+  let cancel: (() => void) | undefined;
+  function ownSequence(): number {
+    return store.auditVector()[instanceId] ?? 0;
+  }
+  const ownVector = (): AuditVector => ({ [instanceId]: ownSequence() });
+  const tell = () => {
+    cancel = undefined;
+    const sequence = ownSequence();
+    // What was taken from others is for them to tell.
+    if (sequence === toldSequence) return;
+    toldSequence = sequence;
+    parts.tell({ [instanceId]: sequence });
+  };
+  const pullAll = async () => {
+    isPulling = true;
+    for (const nodeId of wanted) {
+      wanted.delete(nodeId);
+      if (isStopped) break;
+      await pull(parts, nodeId).catch((thrown) => {
+        parts.log("debug", "the audit log of a peer could not be read", { peer: nodeId, detail: errorText(thrown) });
+      });
+    }
+    isPulling = false;
+  };
+  const pullFrom = (nodeId: string) => {
+    wanted.add(nodeId);
+    if (!isPulling && !isStopped) pullAll().catch(() => undefined);
+  };
+  const stopListening = store.onAudit(() => {
+    cancel ??= timers.after(TELL_MS, tell);
+  });
+  return {
+    pullFrom,
+    ownVector,
+    onVector: (nodeId, vector) => {
+      if (lacks(store.auditVector(), vector, instanceId)) pullFrom(nodeId);
+    },
+    stop: () => {
+      isStopped = true;
+      cancel?.();
+      stopListening();
+    },
+  };
+}
+
+function lacks(mine: AuditVector, theirs: AuditVector, instanceId: string): boolean {
+  return Object.entries(theirs).some(([instance, last]) => instance !== instanceId && last > (mine[instance] ?? 0));
+}
+
+async function pull({ store, ask, onTaken }: AuditSyncParts, nodeId: string): Promise<void> {
+  let isMore = true;
+  let before: AuditVector | undefined;
+  while (isMore) {
+    const vector = store.auditVector();
+    // Entries that this store takes no notice of would come again and again.
+    if (before !== undefined && isSame(before, vector)) return;
+    before = vector;
+    const answer: { readonly entries: readonly AuditEntry[]; readonly isMore: boolean } = await ask(nodeId, vector);
+    if (answer.entries.length > 0) await store.applyAudit(answer.entries);
+    onTaken(answer.entries.length);
+    isMore = answer.isMore;
+  }
+}
+
+function isSame(left: AuditVector, right: AuditVector): boolean {
+  const names = Object.keys(right);
+  return names.length === Object.keys(left).length && names.every((name) => left[name] === right[name]);
+}

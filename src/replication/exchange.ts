@@ -1,0 +1,193 @@
+/**
+ * Anti-entropy with one peer: the digest trees are compared from the root down, then the versions in the leaves that
+ * differ, and what differs goes both ways. Where changes are under way a difference counts only if it outlasts them.
+ */
+
+import type { RawItem } from "../store/raw-items.ts";
+import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef, type ItemVersion, type ReplicaStore } from "../store/replica.ts";
+import { EXCHANGE_ROUNDS, LEAVES_ASKED_MAX, PULLS_AT_ONCE, PUSH_REFS_AT_ONCE, REFS_ASKED } from "./limits.ts";
+import type { Answers, Ask, Questions, StoreStatus } from "./messages.ts";
+
+export type ExchangeParts = {
+  readonly store: Pick<ReplicaStore, "digest">;
+  readonly status: () => StoreStatus;
+  /** Then the peer may be as new as this node. */
+  readonly isFirstSync: boolean;
+  readonly ask: <Name extends Ask>(
+    ask: Name,
+    question: Questions[Name],
+    onPart: (part: Answers[Name]) => void,
+  ) => Promise<void>;
+  /** Sends the items to the peer; resolves when it has taken or refused them. */
+  readonly push: (refs: readonly ItemRef[]) => Promise<void>;
+  /** Takes what the peer has; resolves with how many were refused. */
+  readonly pull: (items: readonly RawItem[]) => Promise<number>;
+  /** Changes of this node that the peer has not acknowledged, and the peer's that are not applied here. */
+  readonly underWay: () => number;
+  readonly pause: (ms: number) => Promise<void>;
+  readonly onCompared: (kind: "root" | "leaves") => void;
+  readonly onStatus: (status: StoreStatus) => void;
+  readonly staleSide: (theirs: StoreStatus) => "mine" | "theirs" | "none";
+};
+
+/** `stale`: one side has to begin anew. `incomplete`: the peer has
+ * its first sync before it. `busy`: it cannot compare now. `differ`: what was exchanged did not make them alike. */
+export type ExchangeOutcome = {
+  readonly kind: "agreed" | "differ" | "stale" | "incomplete" | "busy";
+  readonly pulled: number;
+  readonly pushed: number;
+};
+
+const SETTLE_MS = 200;
+/** Entries that are looked at before others have a turn. */
+const STEPS_A_TURN = 10_000;
+
+/** Rejects where the peer goes away meanwhile. */
+export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
+  const { digest } = parts.store;
+  await digest.ready();
+  let pulled = 0;
+  let pushed = 0;
+  let before = "";
+  for (let round = 0; round < EXCHANGE_ROUNDS; round++) {
+    const mine = digest.root();
+    const theirs = await askOne(parts, "root", { root: mine, status: parts.status() });
+    parts.onCompared("root");
+    parts.onStatus(theirs.status);
+    if (parts.staleSide(theirs.status) !== "none") return { kind: "stale", pulled, pushed };
+    if (!parts.isFirstSync && !theirs.status.isComplete) return { kind: "incomplete", pulled, pushed };
+    if (theirs.root === null) return { kind: "busy", pulled, pushed };
+    if (theirs.root === digest.root() || theirs.root === mine) return { kind: "agreed", pulled, pushed };
+    const leaves = await lastingDifferences(parts, theirs.queued);
+    if (leaves.length === 0) return { kind: "agreed", pulled, pushed };
+    const now = leaves.join();
+    // The same leaves after everything in them was exchanged: somebody refuses something.
+    if (now === before) break;
+    before = leaves.length <= LEAVES_ASKED_MAX ? now : "";
+    const moved = await evenOut(parts, leaves.slice(0, LEAVES_ASKED_MAX));
+    pulled += moved.pulled;
+    pushed += moved.pushed;
+  }
+  return { kind: "differ", pulled, pushed };
+}
+
+/**
+ * Who of two has to begin anew: the one whose last agreement lies before tombstones that the other has collected, for it may
+ * have what was deleted. Where that holds of both, the one that agreed later keeps what it has, and of two that agreed at
+ * the same moment the one whose node id is the smaller.
+ */
+export function staleSide(mine: StatusOf, theirs: StatusOf): "mine" | "theirs" | "none" {
+  const isMine = isStale(mine, theirs);
+  const isTheirs = isStale(theirs, mine);
+  if (isMine !== isTheirs) return isMine ? "mine" : "theirs";
+  if (!isMine) return "none";
+  const difference = mine.lastAgreementMs - theirs.lastAgreementMs;
+  if (difference !== 0) return difference < 0 ? "mine" : "theirs";
+  return mine.nodeId > theirs.nodeId ? "mine" : "theirs";
+}
+
+export type StatusOf = StoreStatus & { readonly nodeId: string };
+
+/** A store that has agreed with nobody yet holds nothing that a cluster deleted. */
+function isStale({ lastAgreementMs }: StoreStatus, { collectedUpToMs }: StoreStatus): boolean {
+  return lastAgreementMs > 0 && lastAgreementMs < collectedUpToMs;
+}
+
+async function askOne<Name extends Ask>(
+  { ask }: ExchangeParts,
+  name: Name,
+  question: Questions[Name],
+): Promise<Answers[Name]> {
+  const parts: Answers[Name][] = [];
+  await ask(name, question, (part) => parts.push(part));
+  const [first] = parts;
+  if (first === undefined) throw new Error(`${name}: an empty answer`);
+  return first;
+}
+
+/** The leaves that differ, and while changes are under way only those that differ a moment later still. */
+async function lastingDifferences(parts: ExchangeParts, theirQueue: number): Promise<readonly number[]> {
+  const isMoving = () => theirQueue > 0 || parts.underWay() > 0;
+  let nodes: readonly number[] = [0];
+  for (let level = 0; level < DIGEST_LEVELS && nodes.length > 0; level++) {
+    nodes = await differingChildren(parts, level, nodes);
+  }
+  if (nodes.length === 0 || !isMoving()) return nodes;
+  await parts.pause(SETTLE_MS);
+  const known = new Set(nodes);
+  const parents = [...new Set(nodes.map((leaf) => Math.floor(leaf / DIGEST_CHILDREN)))];
+  return (await differingChildren(parts, DIGEST_LEVELS - 1, parents)).filter((leaf) => known.has(leaf));
+}
+
+async function differingChildren(parts: ExchangeParts, level: number, nodes: readonly number[]): Promise<number[]> {
+  const theirs = (await askOne(parts, "children", { level, nodes })).children;
+  const mine = parts.store.digest.children(level, nodes);
+  const differing: number[] = [];
+  for (const [index, node] of nodes.entries()) {
+    for (let child = 0; child < DIGEST_CHILDREN; child++) {
+      if (mine[index]?.[child] !== theirs[index]?.[child]) differing.push(node * DIGEST_CHILDREN + child);
+    }
+  }
+  return differing;
+}
+
+/** Brings what differs in those leaves from each side to the other. */
+async function evenOut(
+  parts: ExchangeParts,
+  leaves: readonly number[],
+): Promise<{ readonly pulled: number; readonly pushed: number }> {
+  parts.onCompared("leaves");
+  const theirs: ItemVersion[] = [];
+  const asked = parts.ask("versions", { leaves }, ({ versions }) => theirs.push(...versions));
+  const [mine] = await Promise.all([parts.store.digest.versions(leaves), asked]);
+  const { here, there } = await compareVersions(mine, theirs, parts.pause);
+  await pullAll(parts, there);
+  for (let at = 0; at < here.length; at += PUSH_REFS_AT_ONCE) {
+    await parts.push(here.slice(at, at + PUSH_REFS_AT_ONCE));
+  }
+  return { pulled: there.length, pushed: here.length };
+}
+
+/** What one side has and the other has not; what both have differently is in both lists, for registers merge part by part. */
+export async function compareVersions(
+  mine: readonly ItemVersion[],
+  theirs: readonly ItemVersion[],
+  pause: (ms: number) => Promise<void>,
+): Promise<{ readonly here: readonly ItemRef[]; readonly there: readonly ItemRef[] }> {
+  const known = new Map<ItemRef, string>();
+  const there: ItemRef[] = [];
+  let steps = 0;
+  const step = () => (++steps % STEPS_A_TURN === 0 ? pause(0) : undefined);
+  for (const { ref, version } of mine) {
+    known.set(ref, version);
+    const turn = step();
+    if (turn !== undefined) await turn;
+  }
+  for (const { ref, version } of theirs) {
+    if (known.get(ref) === version) known.delete(ref);
+    else there.push(ref);
+    const turn = step();
+    if (turn !== undefined) await turn;
+  }
+  // Those before which the keys of the store sort come first: zones before records.
+  return { here: [...known.keys()], there };
+}
+
+/** Asks for the items some hundreds at a time, a few questions at once. */
+async function pullAll(parts: ExchangeParts, refs: readonly ItemRef[]): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    while (next < refs.length) {
+      const asked = refs.slice(next, next + REFS_ASKED);
+      next += REFS_ASKED;
+      const applied: Promise<number>[] = [];
+      await parts.ask("items", { refs: asked }, ({ items }) => {
+        const taken = parts.pull(items);
+        taken.catch(() => undefined);
+        applied.push(taken);
+      });
+      await Promise.all(applied);
+    }
+  };
+  await Promise.all(Array.from({ length: PULLS_AT_ONCE }, worker));
+}

@@ -1,0 +1,53 @@
+/** Every bound of the replication, each named once. */
+
+const MIB = 1_048_576;
+
+/** What one message of changes, or one part of an answer, holds. */
+export const BATCH_ITEMS = 500;
+/** A batch ends behind the refs with which it has so many characters: about a millisecond's of making and of reading. */
+export const BATCH_CHARACTERS = 131_072;
+/** Refs whose items are read at once; one item may have 64 KiB, so a batch never exceeds 1.3 million characters. */
+export const CHUNK_REFS = 16;
+/** What is accepted of a peer, with room above what is sent. One ref may be several items. */
+export const MESSAGE_ITEMS_MAX = 4 * BATCH_ITEMS;
+
+/** Batches that a peer has not acknowledged. It closes the connection of one that sends twice as many. */
+export const BATCHES_IN_FLIGHT = 4;
+/** Nothing is sent to a peer whose network has not taken so much. */
+export const UNTAKEN_BYTES_MAX = MIB;
+
+export const QUEUE_REFS_MAX = 500_000;
+export const QUEUE_BYTES_MAX = 64 * MIB;
+/** Of all queues together; beyond, the longest is dropped. */
+export const QUEUES_BYTES_MAX = 256 * MIB;
+/** What an entry of a queue costs beside the text of its ref, by estimate. */
+export const QUEUE_ENTRY_BYTES = 80;
+/** Refs that are put into queues before others have a turn. */
+export const INTAKE_REFS_A_TURN = 20_000;
+/** Refused refs that are remembered by peer. */
+export const REFUSED_REFS_MAX = 10_000;
+
+/** For questions that make the peer read much, and for all others. */
+export const LONG_CALL_TIMEOUT_MS = 30_000;
+export const SHORT_CALL_TIMEOUT_MS = 5_000;
+export const CALLS_OPEN_MAX = 32;
+export const CALLS_SERVED_MAX = 8;
+
+export const PEERS_MAX = 1_000;
+export const WAYS_MAX = 4;
+
+/** Leaves whose versions are asked for at once; a part of the answer has so many versions. */
+export const LEAVES_ASKED_MAX = 16_384;
+export const VERSIONS_A_PART = 5_000;
+export const REFS_ASKED = BATCH_ITEMS;
+export const PULLS_AT_ONCE = 4;
+export const PUSH_REFS_AT_ONCE = 5_000;
+/** Comparisons that one exchange makes before it is left for later. */
+export const EXCHANGE_ROUNDS = 8;
+export const EXCHANGES_AT_ONCE = 4;
+
+export const PAGE_ROWS = BATCH_ITEMS;
+export const AUDIT_ENTRIES = 200;
+export const VECTOR_MAX = 10_000;
+export const ZONES_ASKED_MAX = 5_000;
+export const REF_CHARACTERS_MAX = 4_096;

@@ -1,0 +1,455 @@
+/**
+ * Replication: what this node's store writes goes to all peers, what they write comes into it, and comparing mends what was
+ * lost on the way. The node layer says who is alive (`setPeers`) and hands over channels; nothing here waits for the slowest.
+ */
+import { errorText } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import type { Timers } from "../cluster/transport.ts";
+import type { RefusedItem } from "../store/merge.ts";
+import type { RawItem } from "../store/raw-items.ts";
+import type { AuditVector, ItemRef, ReplicaStore } from "../store/replica.ts";
+import { type Acknowledgement, acknowledgedBy } from "./acknowledgements.ts";
+import { type AuditSync, createAuditSync } from "./audit-sync.ts";
+import type { Channel, ChannelHandlers } from "./channel.ts";
+import { type Conductor, createConductor } from "./conductor.ts";
+import { type ExchangeOutcome, exchange, staleSide } from "./exchange.ts";
+import { type Counters, type PeerFigures, zeroCounters } from "./figures.ts";
+import { takeEverything } from "./first-sync.ts";
+import { createInbox, type Inbox } from "./inbox.ts";
+import { BATCH_ITEMS, PEERS_MAX } from "./limits.ts";
+import { type Answers, encodeMessage, type Questions, type Standing, type StoreStatus } from "./messages.ts";
+import { askOnce, askPeer, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
+import { createSender, type Sender } from "./sender.ts";
+import { answer, rootOf, type ServingParts } from "./serving.ts";
+import { openWay, type WayParts } from "./ways.ts";
+
+/** What replication needs of a store; NodeStore has all of it. */
+export type ReplicatedStore = ReplicaStore & {
+  readonly nodeId: string;
+  readonly instanceId: string;
+  readonly applyRemote: (
+    items: readonly RawItem[],
+    options?: { readonly firstSync?: true },
+  ) => Promise<readonly RefusedItem[]>;
+};
+
+export type ReplicatorOptions = {
+  readonly store: ReplicatedStore;
+  readonly timers: Timers;
+  /** From 0 up to 1. */
+  readonly random: () => number;
+  /** Milliseconds since 1970. */
+  readonly nowMs: () => number;
+  readonly settings: {
+    readonly pushPullIntervalMs: number;
+    /** Whether this node joins others: then it is complete only after its first sync. */
+    readonly isJoining: boolean;
+  };
+  readonly log: Log;
+  /** What this node has of those zones, for whoever compares the nodes. */
+  readonly standing: (zones: readonly string[]) => Standing;
+  /** The first sync is over; also where the store had to begin anew. */
+  readonly onComplete?: () => void;
+};
+
+export type Replicator = AsyncDisposable & {
+  /** All members that are alive, without this node. Others are forgotten, and what waits for them too. */
+  readonly setPeers: (nodeIds: readonly string[]) => void;
+  /** Takes over a channel that is open. One of a node that is not alive yet counts once `setPeers` names it. */
+  readonly attach: (channel: Channel, isDialed: boolean) => ChannelHandlers;
+  /** A peer's root digest, as its gossip told. */
+  readonly noteRoot: (nodeId: string, root: string) => void;
+  /** Of this store; undefined while it is being made. */
+  readonly root: () => string | undefined;
+  /** Sends these items to all peers again. */
+  readonly announce: (refs: readonly ItemRef[]) => void;
+  /** See acknowledgements.ts; `timeoutMs` bounds it. */
+  readonly acknowledgedBy: (refs: readonly ItemRef[], timeoutMs: number) => Promise<Acknowledgement>;
+  /** What the peers that answer have of those zones, by node id. */
+  readonly standings: (zones: readonly string[]) => Promise<ReadonlyMap<string, Standing>>;
+  readonly isComplete: () => boolean;
+  /** This node has been told to join others. */
+  readonly expectFirstSync: () => void;
+  /** The greater of what has arrived and is not applied, and the least that any peer alive has not acknowledged. */
+  readonly queueDepth: () => number;
+  /** `sinceExchangeMs`: since the last complete comparison, or the start. `applyMs`: from arriving to being on the disk. */
+  readonly freshness: () => { readonly sinceExchangeMs: number; readonly applyMs: number; readonly peersAlive: number };
+  readonly peers: () => readonly PeerFigures[];
+  readonly counters: () => Readonly<Counters>;
+};
+
+type World = {
+  readonly options: ReplicatorOptions;
+  readonly peers: Map<string, Peer>;
+  readonly counters: Counters;
+  readonly inbox: Inbox;
+  readonly sender: Sender;
+  readonly conductor: Conductor;
+  readonly audit: AuditSync;
+  /** Ends the pauses of whoever is in one. */
+  readonly pauses: Set<() => void>;
+  isStopped: boolean;
+};
+
+/** While a peer compares itself with us, this node leaves it the lead for so long. */
+const LEAD_MS = 3_000;
+/** A gossiped root that differs is looked into at most that late, so that not all do so at once. */
+const NOTED_ROOT_MS = 2_000;
+
+export function createReplicator(options: ReplicatorOptions): Replicator {
+  const world = createWorld(options);
+  const { store, timers } = options;
+  const { sender, conductor, peers } = world;
+  const stopListening = store.onItems((refs) => sender.add(refs));
+  return {
+    setPeers: (nodeIds) => setPeers(world, nodeIds),
+    attach: (channel, isDialed) => attach(world, channel, isDialed),
+    noteRoot: (nodeId, root) => noteRoot(world, nodeId, root),
+    root: () => (store.digest.isReady() ? store.digest.root() : undefined),
+    announce: (refs) => sender.add(refs),
+    acknowledgedBy: (refs, timeoutMs) => acknowledgedBy({ sender, timers, peers }, refs, timeoutMs),
+    standings: (zones) => standings(world, zones),
+    isComplete: conductor.isComplete,
+    expectFirstSync: conductor.expectFirstSync,
+    queueDepth: () => queueDepth(world),
+    freshness: () => ({
+      sinceExchangeMs: timers.now() - conductor.lastExchangeMs(),
+      applyMs: world.inbox.applyMs(),
+      peersAlive: alivePeers(world).length,
+    }),
+    peers: () => [...peers.values()].map((peer) => figuresOf(peer, timers.now())),
+    counters: () => ({ ...world.counters }),
+    [Symbol.asyncDispose]: async () => {
+      stopListening();
+      await stop(world);
+    },
+  };
+}
+
+/** The parts, each given what it needs of the others. */
+function createWorld(options: ReplicatorOptions): World {
+  const { store, timers, log } = options;
+  const peers = new Map<string, Peer>();
+  const counters = zeroCounters();
+  const inbox = createInbox({ apply: (items) => store.applyRemote(items), now: timers.now });
+  const sender: Sender = createSender({
+    store,
+    timers,
+    peers,
+    onBehind: (peer, dropped) => onBehind(world, peer, dropped),
+    onSent: (items) => {
+      counters.itemsSent += items;
+    },
+  });
+  const audit = createAuditSync({
+    store,
+    instanceId: store.instanceId,
+    timers,
+    log,
+    ask: async (nodeId, vector) => {
+      const peer = peers.get(nodeId);
+      if (peer === undefined) throw new Error("not connected");
+      return askOnce(peer, "audit", { vector });
+    },
+    tell: (vector) => tellAll(world, vector),
+    onTaken: (entries) => {
+      counters.auditEntriesReceived += entries;
+    },
+  });
+  const progress: { cursor: string | null } = { cursor: null };
+  const conductor: Conductor = createConductor(
+    {
+      ...options,
+      intervalMs: options.settings.pushPullIntervalMs,
+      peers,
+      counters,
+      exchange: (peer, isFirstSync) => exchangeWith(world, peer, isFirstSync),
+      takeEverything: (peer) => takeFrom(world, peer, progress),
+      askStatus: async (peer) => (await askRoot(world, peer)).status,
+      staleSide: (theirs, nodeId) => staleWith(world, theirs, nodeId),
+      onCompared: ({ nodeId }) => audit.pullFrom(nodeId),
+      onComplete: () => options.onComplete?.(),
+    },
+    options.settings.isJoining,
+  );
+  const world: World = {
+    options,
+    peers,
+    counters,
+    inbox,
+    sender,
+    conductor,
+    audit,
+    pauses: new Set(),
+    isStopped: false,
+  };
+  return world;
+}
+
+function wayPartsOf(world: World): WayParts {
+  const { options, counters, inbox, audit, sender } = world;
+  const serving: ServingParts = {
+    store: options.store,
+    status: () => statusOf(world),
+    standing: options.standing,
+    onRoot: (nodeId, asked) => onRoot(world, nodeId, asked),
+  };
+  return {
+    inbox,
+    timers: options.timers,
+    log: options.log,
+    answer: (nodeId, question) => answer(serving, nodeId, question),
+    onAuditNotice: ({ nodeId }, vector) => audit.onVector(nodeId, vector),
+    onOpen: (peer, way) => onOpen(world, peer, way),
+    onClosed: (peer) => forgetUnused(world, peer),
+    onRoom: () => sender.wake(),
+    count: (what, by) => {
+      counters[what] += by;
+    },
+  };
+}
+
+function alivePeers({ peers }: World): readonly Peer[] {
+  return [...peers.values()].filter(({ isAlive }) => isAlive);
+}
+
+function setPeers(world: World, nodeIds: readonly string[]): void {
+  const alive = new Set(nodeIds);
+  for (const nodeId of alive) {
+    const peer = peerOf(world, nodeId);
+    if (peer === undefined || peer.isAlive) continue;
+    peer.isAlive = true;
+    if (peer.ways.length > 0) meet(world, peer);
+  }
+  for (const peer of [...world.peers.values()]) {
+    if (!peer.isAlive || alive.has(peer.nodeId)) continue;
+    peer.isAlive = false;
+    peer.outbox.drop();
+    tellMet(peer);
+    forgetUnused(world, peer);
+  }
+}
+
+/** The peer of that name, made where there is room for it. */
+function peerOf({ peers, options }: World, nodeId: string): Peer | undefined {
+  const known = peers.get(nodeId);
+  if (known !== undefined || nodeId === options.store.nodeId || peers.size >= PEERS_MAX) return known;
+  const peer = createPeer(nodeId);
+  peers.set(nodeId, peer);
+  return peer;
+}
+
+function forgetUnused({ peers }: World, peer: Peer): void {
+  if (!peer.isAlive && peer.ways.length === 0) peers.delete(peer.nodeId);
+}
+
+function attach(world: World, channel: Channel, isDialed: boolean): ChannelHandlers {
+  const peer = peerOf(world, channel.peer.nodeId);
+  if (peer === undefined || world.isStopped) {
+    channel.close(world.isStopped ? "this node stops" : "too many peers");
+    return { onMessage: () => undefined, onDrain: () => undefined, onClose: () => undefined };
+  }
+  const { instanceId } = channel.peer;
+  if (peer.instanceId !== instanceId) {
+    // Another store under that name: nothing is known of it.
+    for (const way of [...peer.ways]) way.channel.close("another instance of this node has connected");
+    peer.instanceId = instanceId;
+    peer.status = undefined;
+  }
+  return openWay(wayPartsOf(world), peer, channel, isDialed);
+}
+
+function onOpen(world: World, peer: Peer, { channel }: Way): void {
+  channel.send(encodeMessage({ type: "audit-notice", vector: world.options.store.auditVector() }));
+  if (peer.ways.length === 1 && peer.isAlive) meet(world, peer);
+  world.sender.wake();
+}
+
+/** What was written while the peer was away it may lack: one of the two compares at once, the other where that does not. */
+function meet({ conductor, options }: World, peer: Peer): void {
+  if (peer.needs === "nothing") peer.needs = "meeting";
+  peer.fruitless = 0;
+  peer.notBeforeMs = 0;
+  conductor.compare(peer, options.store.nodeId < peer.nodeId ? 0 : LEAD_MS);
+}
+
+function onBehind({ counters, conductor, options }: World, peer: Peer, dropped: number): void {
+  counters.behindEvents++;
+  peer.needs = "behind";
+  peer.dropped += dropped;
+  peer.fruitless = 0;
+  peer.notBeforeMs = 0;
+  options.log("warn", "too many changes wait for a peer: it is compared with this node instead", {
+    peer: peer.nodeId,
+    changes: dropped,
+  });
+  conductor.compare(peer, 0);
+}
+
+function statusOf({ options, conductor }: World): StoreStatus {
+  const { store } = options;
+  return {
+    isComplete: conductor.isComplete(),
+    collectedUpToMs: store.collectedUpToMs(),
+    lastAgreementMs: store.lastAgreementMs(),
+  };
+}
+
+/** A peer compares itself with this node. */
+function onRoot(world: World, nodeId: string, { root, status }: Questions["root"]): { readonly queued: number } {
+  const peer = world.peers.get(nodeId);
+  if (peer === undefined) return { queued: 0 };
+  peer.status = status;
+  if (root !== null && root === rootOf(world.options.store)) world.conductor.agreed(peer);
+  else if (!peer.isExchanging) peer.comparesUntilMs = world.options.timers.now() + LEAD_MS;
+  return { queued: peer.outbox.size() + world.sender.waiting() };
+}
+
+function noteRoot({ peers, options, conductor, sender }: World, nodeId: string, root: string): void {
+  const peer = peers.get(nodeId);
+  const { digest } = options.store;
+  if (peer === undefined || !digest.isReady() || digest.root() === root) return;
+  if (peer.outbox.size() + sender.waiting() > 0) return;
+  conductor.compare(peer, options.random() * NOTED_ROOT_MS);
+}
+
+async function askRoot(world: World, peer: Peer): Promise<Answers["root"]> {
+  const answered = await askOnce(peer, "root", { root: rootOf(world.options.store), status: statusOf(world) });
+  peer.status = answered.status;
+  return answered;
+}
+
+function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Promise<ExchangeOutcome> {
+  const { counters, inbox, sender, options } = world;
+  const { store } = options;
+  counters.exchanges++;
+  return exchange({
+    store,
+    isFirstSync,
+    status: () => statusOf(world),
+    ask: (ask, question, onPart) => askPeer(peer, ask, question, onPart),
+    push: (refs) => push(world, peer, refs),
+    pull: (items) => pull(world, items),
+    underWay: () => peer.outbox.size() + sender.waiting() + inbox.depth(),
+    pause: (ms) => pause(world, ms),
+    onCompared: (kind) => {
+      counters[kind === "root" ? "rootComparisons" : "leafComparisons"]++;
+    },
+    onStatus: (status) => {
+      peer.status = status;
+    },
+    staleSide: (theirs) => staleWith(world, theirs, peer.nodeId),
+  });
+}
+
+function staleWith(world: World, theirs: StoreStatus, nodeId: string): "mine" | "theirs" | "none" {
+  return staleSide({ ...statusOf(world), nodeId: world.options.store.nodeId }, { ...theirs, nodeId });
+}
+
+/** Through the peer's queue, as all changes; rejects where the way to it ends or its queue is dropped. */
+async function push({ sender }: World, peer: Peer, refs: readonly ItemRef[]): Promise<void> {
+  const way = preferredWay(peer);
+  if (way === undefined) throw new Error("not connected");
+  if (!sender.addTo(peer, refs)) throw new Error("the peer's queue is full");
+  await new Promise<void>((resolve, reject) => {
+    const closed = () => reject(new Error("the connection has ended"));
+    way.onClosed.add(closed);
+    peer.outbox.afterAll(() => {
+      way.onClosed.delete(closed);
+      resolve();
+    });
+  });
+}
+
+function pull({ inbox, counters }: World, items: readonly RawItem[]): Promise<number> {
+  counters.itemsReceived += items.length;
+  return new Promise((resolve, reject) => {
+    inbox.offer({
+      items,
+      onApplied: (refused) => {
+        counters.itemsRefusedHere += refused.length;
+        resolve(refused.length);
+      },
+      onFailed: reject,
+    });
+  });
+}
+
+async function takeFrom(world: World, peer: Peer, progress: { cursor: string | null }): Promise<void> {
+  const { store } = world.options;
+  await takeEverything({
+    progress,
+    page: (cursor) => askOnce(peer, "page", { cursor }),
+    apply: async (items) => {
+      world.counters.firstSyncItems += items.length;
+      for (let at = 0; at < items.length; at += BATCH_ITEMS) {
+        await store.applyRemote(items.slice(at, at + BATCH_ITEMS), { firstSync: true });
+      }
+    },
+  });
+}
+
+function pause({ options, pauses }: World, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      pauses.delete(end);
+      resolve();
+    };
+    const cancel = options.timers.after(ms, end);
+    pauses.add(end);
+  });
+}
+
+async function standings({ peers, options }: World, zones: readonly string[]): Promise<ReadonlyMap<string, Standing>> {
+  const found = new Map<string, Standing>();
+  const ask = async (peer: Peer) => {
+    try {
+      found.set(peer.nodeId, await askOnce(peer, "standing", { zones }));
+    } catch (thrown) {
+      options.log("debug", "a peer did not say what it has", { peer: peer.nodeId, detail: errorText(thrown) });
+    }
+  };
+  await Promise.all([...peers.values()].filter(({ isAlive }) => isAlive).map(ask));
+  return found;
+}
+
+function tellAll({ peers }: World, vector: AuditVector): void {
+  for (const peer of peers.values()) {
+    preferredWay(peer)?.channel.send(encodeMessage({ type: "audit-notice", vector }));
+  }
+}
+
+function queueDepth(world: World): number {
+  const { inbox, sender } = world;
+  const backlogs = alivePeers(world).map(({ outbox, dropped }) => outbox.size() + dropped);
+  const least = backlogs.length === 0 ? 0 : Math.min(...backlogs) + sender.waiting();
+  return Math.max(inbox.depth(), least);
+}
+
+function figuresOf(peer: Peer, nowMs: number): PeerFigures {
+  const oldestMs = peer.outbox.oldestMs();
+  return {
+    nodeId: peer.nodeId,
+    isConnected: peer.ways.length > 0,
+    queued: peer.outbox.size() + peer.dropped,
+    lagMs: oldestMs === undefined ? 0 : nowMs - oldestMs,
+    skewMs: preferredWay(peer)?.channel.peer.clockSkewMs,
+    lastAgreementMs: peer.agreedAtMs,
+    isBehind: peer.needs === "behind",
+  };
+}
+
+async function stop(world: World): Promise<void> {
+  world.isStopped = true;
+  for (const { ways } of world.peers.values()) {
+    for (const way of [...ways]) way.channel.close("this node stops");
+  }
+  world.audit.stop();
+  setPeers(world, []);
+  world.sender.stop();
+  const stopped = world.conductor.stop();
+  for (const end of [...world.pauses]) end();
+  await stopped;
+  await world.inbox.idle();
+}
