@@ -124,6 +124,11 @@ export const ENDPOINT_MAX = 262;
 export const JOIN_ADDRESSES_MAX = 100;
 export const CONSISTENCY_ZONES_DEFAULT = 100;
 export const CONSISTENCY_ZONES_MAX = 500;
+/** A pending zone becomes active after that time, acknowledged or not; each further node steps in that much later. */
+export const ZONE_ACTIVATION_MS = 60_000;
+export const ZONE_ACTIVATION_STEP_MS = 5_000;
+/** After a start the others get at least so long to be met and to acknowledge. */
+export const ZONE_ACTIVATION_RESTART_MS = 10_000;
 
 /** Forwarders and stub zones. */
 export const UPSTREAMS_MAX = 16;
