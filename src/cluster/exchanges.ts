@@ -1,0 +1,174 @@
+/** What goes over TCP: push/pull in both directions, the ping of a member whose packets are lost, payloads that are sent so. */
+import type { Codec } from "./codec.ts";
+import type { Counters } from "./counters.ts";
+import type { Delegate } from "./member.ts";
+import type { MemberStates } from "./member-states.ts";
+import type { Endpoint, PingMessage, PushPullMessage, StreamMessage } from "./messages.ts";
+import type { Node } from "./node-table.ts";
+import { EXCHANGES_IN_MAX, EXCHANGES_OUT_MAX, type MembershipSettings, USER_STATE_BYTES_MAX } from "./settings.ts";
+import type { Exchange, Transport } from "./transport.ts";
+
+export type Exchanges = {
+  /** Rejects where the address does not answer, or not as a member of this cluster. */
+  readonly pushPull: (to: Endpoint, isJoin: boolean) => Promise<void>;
+  /** Whether the member answered within the time. Never rejects. */
+  readonly ping: (node: Node, ping: PingMessage, timeoutMs: number) => Promise<boolean>;
+  /** For the transport. Never rejects. */
+  readonly onExchange: (exchange: Exchange, from: Endpoint) => Promise<void>;
+  /** Ends those that run, and waits for them. */
+  readonly stop: () => Promise<void>;
+};
+
+export type ExchangesOptions = {
+  readonly selfName: string;
+  readonly codec: Codec;
+  readonly transport: Transport;
+  readonly settings: MembershipSettings;
+  readonly counters: Counters;
+  readonly states: Pick<MemberStates, "states" | "merge">;
+  readonly delegate: Delegate;
+};
+
+type Context = ExchangesOptions & {
+  /** Those that run. */
+  readonly open: Set<Exchange>;
+  readonly counts: { incoming: number; outgoing: number };
+  isStopped: boolean;
+};
+
+function local({ states, delegate }: Context, isJoin: boolean): PushPullMessage {
+  return { type: "push-pull", isJoin, nodes: states.states(), userState: delegate.localState(isJoin) };
+}
+
+function merge(context: Context, { nodes, userState, isJoin }: PushPullMessage, from: Endpoint): void {
+  const { states, delegate, counters } = context;
+  if (context.isStopped) return;
+  states.merge(nodes);
+  if (userState.length > USER_STATE_BYTES_MAX) counters.dropped.oversized++;
+  else if (userState.length > 0) delegate.mergeState(userState, isJoin, from);
+}
+
+async function read({ codec, counters }: Context, exchange: Exchange): Promise<StreamMessage> {
+  const unpacked = codec.unpackFrame(await exchange.receive());
+  if (!("fault" in unpacked)) return unpacked.message;
+  counters.dropped[unpacked.fault]++;
+  throw new Error(unpacked.fault === "sealed" ? "it has another key" : `what it sends is ${unpacked.fault}`);
+}
+
+/** However the work ends, the exchange is over. */
+async function use(context: Context, exchange: Exchange, work: () => Promise<void>): Promise<void> {
+  context.open.add(exchange);
+  try {
+    if (!context.isStopped) await work();
+  } finally {
+    context.open.delete(exchange);
+    exchange.close();
+  }
+}
+
+/** Sends one frame to a member, and gives its answer to `onAnswer`. */
+async function ask(
+  context: Context,
+  to: Endpoint,
+  timeoutMs: number,
+  request: () => StreamMessage,
+  onAnswer: (answer: StreamMessage) => void,
+): Promise<void> {
+  const { codec, transport, counts } = context;
+  if (context.isStopped) throw new Error("the membership has ended");
+  if (counts.outgoing >= EXCHANGES_OUT_MAX) throw new Error("too many exchanges are under way");
+  counts.outgoing++;
+  try {
+    const exchange = await transport.dial(to, timeoutMs);
+    await use(context, exchange, async () => {
+      exchange.send(codec.packFrame(request(), "request"));
+      onAnswer(await read(context, exchange));
+    });
+  } finally {
+    counts.outgoing--;
+  }
+}
+
+async function pushPull(context: Context, to: Endpoint, isJoin: boolean): Promise<void> {
+  const { counters, settings } = context;
+  const request = (): StreamMessage => local(context, isJoin);
+  const onAnswer = (answer: StreamMessage): void => {
+    if (answer.type === "error") throw new Error(`it refuses: ${answer.text}`);
+    if (answer.type !== "push-pull") throw new Error("its answer is no list of members");
+    merge(context, answer, to);
+  };
+  try {
+    await ask(context, to, settings.exchangeTimeoutMs, request, onAnswer);
+    counters.pushPulls++;
+  } catch (error) {
+    counters.failedPushPulls++;
+    throw error;
+  }
+}
+
+async function ping(context: Context, node: Node, message: PingMessage, timeoutMs: number): Promise<boolean> {
+  let isAlive = false;
+  const onAnswer = (answer: StreamMessage): void => {
+    isAlive = answer.type === "ack" && answer.sequence === message.sequence;
+  };
+  try {
+    await ask(context, node.endpoint, timeoutMs, () => message, onAnswer);
+  } catch {
+    // Silence is the answer; why does not matter to the prober.
+  }
+  return isAlive;
+}
+
+/** Answers what another member asks. */
+async function serve(context: Context, exchange: Exchange, from: Endpoint): Promise<void> {
+  const { codec, delegate, counters, selfName } = context;
+  const message = await read(context, exchange);
+  if (message.type === "push-pull") {
+    exchange.send(codec.packFrame(local(context, message.isJoin), "reply"));
+    merge(context, message, from);
+  } else if (message.type === "ping") {
+    if (message.node !== "" && message.node !== selfName) counters.dropped.misaddressed++;
+    else {
+      const { sequence } = message;
+      exchange.send(codec.packFrame({ type: "ack", sequence, payload: new Uint8Array(0) }, "reply"));
+    }
+  } else if (message.type === "user") delegate.onUserMessage(message.payload);
+}
+
+export function createExchanges(options: ExchangesOptions): Exchanges {
+  const context: Context = { ...options, open: new Set(), counts: { incoming: 0, outgoing: 0 }, isStopped: false };
+  const { counts } = context;
+  const running = new Set<Promise<unknown>>();
+  const track = async <Value>(work: Promise<Value>): Promise<Value> => {
+    running.add(work);
+    try {
+      return await work;
+    } finally {
+      running.delete(work);
+    }
+  };
+  return {
+    pushPull: (to, isJoin) => track(pushPull(context, to, isJoin)),
+    ping: (node, message, timeoutMs) => track(ping(context, node, message, timeoutMs)),
+    onExchange: async (exchange, from) => {
+      if (context.isStopped || counts.incoming >= EXCHANGES_IN_MAX) {
+        options.counters.dropped.full++;
+        exchange.close();
+        return;
+      }
+      counts.incoming++;
+      try {
+        await track(use(context, exchange, () => serve(context, exchange, from)));
+      } catch {
+        // A peer that sends no whole frame, or one of another key, which is counted.
+      } finally {
+        counts.incoming--;
+      }
+    },
+    stop: async () => {
+      context.isStopped = true;
+      for (const exchange of context.open) exchange.close();
+      await Promise.allSettled(running);
+    },
+  };
+}
