@@ -1,7 +1,7 @@
 /** Which versions count: those of the present, and of those of zones the ones of the zone's present life. */
 import type { Kind } from "../model/objects.ts";
 import type { StoredEnvelope } from "./envelope.ts";
-import { isOfZone } from "./raw-items.ts";
+import { isOfZone } from "./open-envelope.ts";
 import type { ZoneRow } from "./zone-row.ts";
 
 export type ZoneLookup = (zone: string) => ZoneRow;

@@ -15,6 +15,9 @@ export const AUDIT_SCAN_MAX = 5_000;
 /** Their text, in characters: about a millisecond's. One entry may have 130,000. */
 export const AUDIT_SCAN_CHARACTERS_MAX = 65_536;
 
+/** Of an entry of another store: two bodies, and what is beside them. */
+export const AUDIT_ENTRY_CHARACTERS_MAX = 4 * AUDIT_BODY_BYTES_MAX;
+
 const SEQUENCE_BYTES = 6;
 
 function sequenceBytes(sequence: number): Uint8Array {
@@ -29,6 +32,13 @@ export function auditKey(timeMs: number, instanceId: string, sequence: number): 
 
 export function auditSequenceKey(instanceId: string, sequence: number): Uint8Array {
   return Buffer.concat([textKey(instanceId), sequenceBytes(sequence)]);
+}
+
+/** What `auditSequenceKey` made a key of. */
+export function sequenceOfKey(key: Uint8Array): { readonly instance: string; readonly sequence: number } {
+  const bytes = Buffer.from(key);
+  const end = bytes.length - SEQUENCE_BYTES;
+  return { instance: bytes.subarray(0, end - 1).toString(), sequence: bytes.readUIntBE(end, SEQUENCE_BYTES) };
 }
 
 /** The key of an entry is its moment and then its sequence's key. */

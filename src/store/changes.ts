@@ -5,13 +5,15 @@ import type { Kind, NaturalKey } from "../model/objects.ts";
 import { changeCounts } from "./counts.ts";
 import type { Database } from "./database.ts";
 import type { Envelope, StoredEnvelope } from "./envelope.ts";
+import { writeAlias } from "./items.ts";
 import { writeJournal } from "./journal.ts";
-import { type IdRow, readObject, readZoneRow, writeZoneRow } from "./objects.ts";
-import { idRowsOf, place, touch, view, type Work } from "./placing.ts";
+import { type IdRow, readObject, readZoneRow, removeZoneRow, writeZoneRow } from "./objects.ts";
+import { discard, idRowsOf, place, touch, view, type Work } from "./placing.ts";
 import { makeReader } from "./reader.ts";
 import type { Seal } from "./seal.ts";
 import type { Change, ChangeBatch, Stamp, Stored, StoreReader } from "./store.ts";
 import { enlistSweep } from "./sweep-list.ts";
+import { NOTHING_TRACED, type Trace, type Traced } from "./trace.ts";
 import { type Ending, freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
 export type Changes = {
@@ -26,17 +28,23 @@ export type Changes = {
   readonly raiseFloor: (zone: string, floor: Stamp, ending: Ending | undefined) => void;
   /** Puts that version in the place of `before`, which is what `at` gives. */
   readonly place: (kind: Kind, key: NaturalKey, envelope: Envelope, before: StoredEnvelope | undefined) => void;
+  /** Takes a version out, as if it had never been. */
+  readonly discard: (kind: Kind, stored: StoredEnvelope) => void;
   /** What was placed at that key in this transaction, without reading it again. */
   readonly placed: (kind: Kind, key: NaturalKey) => StoredEnvelope | undefined;
   readonly zoneDigest: (zone: string, life: Stamp) => string;
+  /** A fact about a lost id. `isMade`: by this node, and not heard of. */
+  readonly addAlias: (kind: Kind, id: string, key: NaturalKey, isMade: boolean) => void;
+  readonly trace: Trace | undefined;
   /** Whether anything was written. */
   readonly isDirty: () => boolean;
   readonly markDirty: () => void;
   /** Whether a zone's life ended, so that its records wait to be removed. */
   readonly hasEnded: () => boolean;
   /** Writes what was held back, and tells what became of everything touched; in steps, because that may be much. */
-  readonly finish: (origin: ChangeBatch["origin"]) => Generator<void, ChangeBatch>;
+  readonly finish: (origin: ChangeBatch["origin"]) => Generator<void, Finished>;
 };
+export type Finished = { readonly batch: ChangeBatch; readonly traced: Traced };
 
 type ZoneRows = {
   readonly current: Map<string, ZoneRow>;
@@ -44,7 +52,7 @@ type ZoneRows = {
   hasEnded: boolean;
 };
 
-export function beginChanges(database: Database, seal: Seal): Changes {
+export function beginChanges(database: Database, seal: Seal, trace: Trace | undefined): Changes {
   const counts = changeCounts(database);
   const rows: ZoneRows = { current: new Map(), before: new Map(), hasEnded: false };
   const zoneRow = (zone: string) => {
@@ -52,7 +60,7 @@ export function beginChanges(database: Database, seal: Seal): Changes {
     rows.current.set(zone, known);
     return known;
   };
-  const work: Work = { database, seal, counts, touched: new Map(), zoneRow, dirty: false, lastIds: undefined };
+  const work: Work = { database, seal, counts, touched: new Map(), zoneRow, trace, dirty: false, lastIds: undefined };
   return {
     reader: makeReader({ database, seal, counts, zoneRow }),
     at: (kind, key) => readObject(database, kind, key),
@@ -67,8 +75,15 @@ export function beginChanges(database: Database, seal: Seal): Changes {
       const row = zoneRow(key[0] ?? "");
       setZoneRow(work, rows, { ...row, alive: envelope.content.kind === "body" && envelope.life === row.floor });
     },
+    discard: (kind, stored) => discard(work, kind, stored),
     placed: (kind, key) => work.touched.get(keyText(kind, key))?.latest,
     zoneDigest: (zone, life) => counts.ofZone(zone, life).digest,
+    addAlias: (kind, id, key, isMade) => {
+      if (!writeAlias(database, kind, id, key)) return;
+      work.dirty = true;
+      trace?.noteAlias(kind, id, key, isMade);
+    },
+    trace,
     isDirty: () => work.dirty,
     markDirty: () => {
       work.dirty = true;
@@ -114,12 +129,14 @@ function raiseFloor(work: Work, rows: ZoneRows, zone: string, floor: Stamp, endi
   setZoneRow(work, rows, { ...rest, floor, alive: false, ...(ending !== undefined && { ending }) });
 }
 
-function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Generator<void, ChangeBatch> {
+function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Generator<void, Finished> {
   const zones: string[] = [];
   const serials = new Map<string, number>();
   for (const [zone, before] of rows.before) {
     const after = rows.current.get(zone) ?? freshZoneRow(zone);
-    writeZoneRow(work.database, after);
+    if (isDeepStrictEqual(after, freshZoneRow(zone))) removeZoneRow(work.database, zone);
+    else writeZoneRow(work.database, after);
+    work.trace?.noteZone(before, after);
     const isSame =
       isDeepStrictEqual(before.serial, after.serial) && isDeepStrictEqual(before.activation, after.activation);
     if (isSame) continue;
@@ -136,5 +153,6 @@ function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Gen
     if (kind === "record" && after === undefined && !work.zoneRow(key[0] ?? "").alive) continue;
     changes.push({ kind, key, ...(before !== undefined && { before }), ...(after !== undefined && { after }) });
   }
-  return { origin, changes, zones, serials };
+  const traced = work.trace === undefined ? NOTHING_TRACED : yield* work.trace.finish();
+  return { batch: { origin, changes, zones, serials }, traced };
 }

@@ -31,6 +31,8 @@ export const TABLE = {
   SWEEP: 10,
   /** Moment of collection, natural key: the tombstones that leave then. */
   TOMBSTONE: 11,
+  /** What other stores have of kinds that this version does not know. */
+  FOREIGN: 12,
 } as const;
 export type Table = (typeof TABLE)[keyof typeof TABLE];
 
@@ -59,6 +61,8 @@ export type RangeOptions = {
   readonly reverse?: boolean;
 };
 
+type KeyOptions = { readonly after?: Uint8Array; readonly limit: number };
+
 export type Database = {
   readonly get: (table: Table, key: Uint8Array) => string | undefined;
   readonly range: (table: Table, options: RangeOptions) => readonly Row[];
@@ -66,6 +70,8 @@ export type Database = {
   readonly page: (table: Table, options: RangeOptions) => RowPage;
   /** As `page`, for who needs the values only. */
   readonly values: (table: Table, options: RangeOptions) => ValuePage;
+  /** Keys behind `after` as they are committed, without the table's byte. */
+  readonly keys: (table: Table, options: KeyOptions) => readonly Uint8Array[];
   /** Inside a transaction only. */
   readonly put: (table: Table, key: Uint8Array, value: string) => void;
   /** Inside a transaction only. */
@@ -188,6 +194,10 @@ export function openDatabase(directory: string): Database {
       reading.note();
       return valuesOf(rowsOf(layers, table, options));
     },
+    keys: (table, options) => {
+      reading.note();
+      return keysOf(layers, table, options);
+    },
     put: (table, key, value) => layers.set({ key: withTable(table, key), value }),
     remove: (table, key) => layers.set({ key: withTable(table, key), value: undefined }),
     run: async (work) => {
@@ -302,6 +312,11 @@ function pageOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
 
 function valuesOf({ rows, lastKey, isLast }: RowPage): ValuePage {
   return { values: rows.map(({ value }) => value), lastKey: lastKey?.subarray(1), isLast };
+}
+
+function keysOf({ root }: Reading, table: Table, { after, limit }: KeyOptions): readonly Uint8Array[] {
+  const start = after === undefined ? Uint8Array.of(table) : Buffer.concat([withTable(table, after), Buffer.of(0)]);
+  return Array.from(root.getKeys({ start, end: Uint8Array.of(table + 1), limit }), (key) => key.subarray(1));
 }
 
 /** Rows whose keys begin with the table's byte. */

@@ -62,9 +62,15 @@ export type IdMember = {
  * one; a tombstone counts too, so that an edit that never heard of a rename does not bring back what was deleted since.
  */
 export function homeOfId(members: readonly IdMember[]): string | undefined {
-  let best: IdMember | undefined;
-  for (const member of members) if (best === undefined || compareRank(member, best) > 0) best = member;
+  const best = bestOfId(members);
   return best?.state === "alive" ? best.key : undefined;
+}
+
+/** The version that knows most of where the id lives. */
+export function bestOfId<Member extends IdMember>(members: readonly Member[]): Member | undefined {
+  let best: Member | undefined;
+  for (const member of members) if (best === undefined || compareRank(member, best) > 0) best = member;
+  return best;
 }
 
 /** What was moved away gives way to what arrived, which carries the same stamp. */

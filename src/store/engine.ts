@@ -1,6 +1,7 @@
 /** Runs transactions: local work and merges, each with its clock reading, its audit entries and its place in the feed. */
 import { Refusal } from "../model/refusal.ts";
 import { makeAuditEntry, putAuditEntry } from "./audit.ts";
+import { OWN_SEQUENCE } from "./audit-sync.ts";
 import { beginChanges, type Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import type { Feed, Ticket } from "./feed.ts";
@@ -11,17 +12,18 @@ import type { Seal } from "./seal.ts";
 import type { Clock } from "./stamp.ts";
 import type { AuditInput, ChangeBatch, StoreTransaction } from "./store.ts";
 import { beginTransaction } from "./transaction.ts";
+import type { News, Watchers } from "./watchers.ts";
 
 /** Further ahead of the own clock than this, peers would refuse what is written here. */
 export const CLOCK_AHEAD_MAX_MS = 10_000;
 const CLOCK = "clock";
-const AUDIT_SEQUENCE = "audit-sequence";
 
 export type Engine = {
   readonly database: Database;
   readonly clock: Clock;
   readonly seal: Seal;
   readonly feed: Feed;
+  readonly watchers: Watchers;
   readonly nodeId: string;
   readonly instanceId: string;
   readonly now: () => number;
@@ -82,7 +84,7 @@ function beginLocal(engine: Engine) {
     throw new Refusal("clock_skew", "this node's clock lies more than 10 s behind the stamps of what it holds");
   }
   const nowMs = now();
-  const changes = beginChanges(database, seal);
+  const changes = beginChanges(database, seal, engine.watchers.trace(true, seal));
   const audit = auditWriter(engine, nowMs);
   const tx = beginTransaction({ changes, nodeId, stamp: clock.next(), nowMs, audit: audit.enter });
   const ended = endable(tx);
@@ -90,8 +92,7 @@ function beginLocal(engine: Engine) {
     tx: ended.tx,
     end: ended.end,
     outcome: <T>(result: T): Outcome<T> => {
-      audit.save();
-      return { result, changes, origin: "local" };
+      return { result, changes, origin: "local", hasAudit: audit.save() };
     },
   };
 }
@@ -104,13 +105,28 @@ export async function runMerge(
 ): Promise<readonly RefusedItem[]> {
   return commit(engine, { rehearse: false }, () => {
     const { clock, now, database, seal } = engine;
-    const changes = beginChanges(database, seal);
+    const changes = beginChanges(database, seal, engine.watchers.trace(false, seal));
     const result = mergeItems({ changes, database, seal, clock, nowMs: now(), isFirstSync }, items);
-    return { result, changes, origin: "remote" };
+    return { result, changes, origin: "remote", hasAudit: false };
   });
 }
 
-type Outcome<T> = { readonly result: T; readonly changes: Changes; readonly origin: ChangeBatch["origin"] };
+/** Takes out what is no longer to be there, as no write of anybody's: listeners hear of it, other stores do not. */
+export async function runRemoval(engine: Engine, work: (changes: Changes) => void): Promise<void> {
+  return commit(engine, { rehearse: false }, () => {
+    const changes = beginChanges(engine.database, engine.seal, undefined);
+    work(changes);
+    return { result: undefined, changes, origin: "remote", hasAudit: false };
+  });
+}
+
+type Outcome<T> = {
+  readonly result: T;
+  readonly changes: Changes;
+  readonly origin: ChangeBatch["origin"];
+  /** Whether it entered anything in the audit log. */
+  readonly hasAudit: boolean;
+};
 
 async function commit<T>(
   engine: Engine,
@@ -128,15 +144,19 @@ function atOnce<T>(steps: Generator<void, T>): T {
 }
 
 /** The end of a transaction: inside of it what is to be kept, and, once it is on the disk, who hears of it. */
-function committingOf<T>({ database, clock, feed, wakeHousekeeping }: Engine, rehearse: boolean) {
-  let done: { readonly result: T; readonly batch: ChangeBatch; readonly hasEnded: boolean } | undefined;
+function committingOf<T>({ database, clock, feed, watchers, wakeHousekeeping }: Engine, rehearse: boolean) {
+  let done:
+    | { readonly result: T; readonly batch: ChangeBatch; readonly news: News; readonly hasEnded: boolean }
+    | undefined;
   let ticket: Ticket | undefined;
   return {
     /** Whether the transaction is to be kept. */
-    keep: function* ({ result, changes, origin }: Outcome<T>): Generator<void, boolean> {
+    keep: function* ({ result, changes, origin, hasAudit }: Outcome<T>): Generator<void, boolean> {
       const isKept = changes.isDirty() && !rehearse;
       if (isKept) writeMetaText(database, CLOCK, clock.reading());
-      done = { result, batch: yield* changes.finish(origin), hasEnded: isKept && changes.hasEnded() };
+      const { batch, traced } = yield* changes.finish(origin);
+      const order = isKept ? watchers.enter() : watchers.lastOrder();
+      done = { result, batch, news: { order, traced, hasAudit }, hasEnded: isKept && changes.hasEnded() };
       if (isKept) ticket = feed.enter();
       return isKept;
     },
@@ -148,7 +168,7 @@ function committingOf<T>({ database, clock, feed, wakeHousekeeping }: Engine, re
         throw thrown;
       }
       if (done === undefined) throw new Error("the transaction did not run");
-      await ticket?.committed(done.batch);
+      await ticket?.committed(done.batch, done.news);
       if (done.hasEnded) wakeHousekeeping();
       return done.result;
     },
@@ -185,12 +205,14 @@ function auditWriter({ database, instanceId, nodeId }: Engine, timeMs: number) {
   let sequence: number | undefined;
   return {
     enter: (input: AuditInput) => {
-      sequence = (sequence ?? Number(readMetaText(database, AUDIT_SEQUENCE) ?? 0)) + 1;
+      sequence = (sequence ?? Number(readMetaText(database, OWN_SEQUENCE) ?? 0)) + 1;
       const at = { instanceId, sequence, timeMs };
       putAuditEntry(database, makeAuditEntry(input, { ...at, nodeId }), at);
     },
-    save: () => {
-      if (sequence !== undefined) writeMetaText(database, AUDIT_SEQUENCE, String(sequence));
+    /** Whether there was any. */
+    save: (): boolean => {
+      if (sequence !== undefined) writeMetaText(database, OWN_SEQUENCE, String(sequence));
+      return sequence !== undefined;
     },
   };
 }

@@ -66,7 +66,8 @@ export function compareText(left: string, right: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
-function contentHash(envelope: Envelope): string {
+/** Equal for equal versions, their secrets opened. */
+export function contentHash(envelope: Envelope): string {
   const { content } = envelope;
   const what = content.kind === "body" ? content.body : [content.movedTo ?? null];
   return hash("sha256", canonicalJson([what, envelope.id, envelope.born, envelope.renames, envelope.seen]));
@@ -81,8 +82,11 @@ export function canonicalJson(value: unknown): string {
   return `{${members.map(([name, each]) => `${JSON.stringify(name)}:${canonicalJson(each)}`).join(",")}}`;
 }
 
-/** What hides an alive object here: its id lives at another key, or a rival owns its name. Worked out, never merged. */
-export type Hidden = { readonly by: "id" | "name"; readonly rival: string };
+/**
+ * What hides an alive object here: its id lives at another key, or a rival owns its name. Worked out, never merged. Where
+ * the id is dead, `untilMs` is when its tombstone leaves, and the object with it.
+ */
+export type Hidden = { readonly by: "id" | "name"; readonly rival: string; readonly untilMs?: number };
 
 /** An envelope as it lies in the store, with what was worked out about it. */
 export type StoredEnvelope = {

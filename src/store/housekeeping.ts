@@ -214,7 +214,8 @@ function pruneJournalSlice(): Slice {
     const old = page.rows.filter(({ value }) => {
       const row: JournalRow = JSON.parse(value);
       const { stamp, born } = unpackEnvelope(row.packed).envelope;
-      return stampMs(stamp === STAMP_ZERO ? born : stamp) < now() - JOURNAL_RETENTION_MS;
+      const sinceMs = row.atMs ?? stampMs(stamp === STAMP_ZERO ? born : stamp);
+      return sinceMs < now() - JOURNAL_RETENTION_MS;
     });
     if (old.length > 0) {
       await database.run(() => {

@@ -10,14 +10,19 @@ import { type Database, TABLE } from "./database.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import type { Stamp } from "./store.ts";
 
-/** `replaced`: a greater stamp won. `renamed`: its id lives at another key. `zone-deleted`: its zone was. */
-export type JournalReason = "replaced" | "renamed" | "zone-deleted";
+/**
+ * `replaced`: a greater stamp won. `renamed`: its id lives at another key. `zone-deleted`: its zone was. `stale`: this store
+ * had to begin anew.
+ */
+export type JournalReason = "replaced" | "renamed" | "zone-deleted" | "stale";
 export type JournalRow = {
   readonly kind: Kind;
   readonly reason: JournalReason;
   /** What it lost to: a stamp, or for `renamed` the key at which the id lives. */
   readonly winner: string;
   readonly packed: string;
+  /** When it was entered, where that may be long after it was written: milliseconds since 1970. */
+  readonly atMs?: number;
 };
 
 export function writeJournal(
@@ -26,8 +31,10 @@ export function writeJournal(
   stored: StoredEnvelope,
   reason: JournalReason,
   winner: string,
+  atMs?: number,
 ): void {
-  const row: JournalRow = { kind, reason, winner, packed: packEnvelope({ ...stored, hidden: undefined }) };
+  const packed = packEnvelope({ ...stored, hidden: undefined });
+  const row: JournalRow = { kind, reason, winner, packed, ...(atMs !== undefined && { atMs }) };
   database.put(TABLE.JOURNAL, journalKey(kind, stored), JSON.stringify(row));
 }
 

@@ -3,8 +3,10 @@ import type { Kind } from "../model/objects.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { compareVersions, type Envelope, hasSeen, type StoredEnvelope } from "./envelope.ts";
+import { isForeign, mergeForeign } from "./foreign.ts";
 import { writeJournal } from "./journal.ts";
-import { isOfZone, openEnvelope, type RawItem, writeAlias } from "./raw-items.ts";
+import { isOfZone, openEnvelope } from "./open-envelope.ts";
+import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import { type Clock, isStamp, stampMs } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
@@ -60,6 +62,7 @@ function raiseUnlessRaised(parts: MergeParts, zone: string, before: ReadonlyMap<
   if (!row.alive || row.serial === undefined || isRaised) return;
   const serial = { life: row.floor, serial: raisedSerial(row.serial.serial, parts.nowMs) };
   parts.changes.setZoneRow({ ...row, serial: greaterSerial(row.serial, serial) });
+  parts.changes.trace?.noteMade(zone);
 }
 
 function stampsOf(item: RawItem): readonly Stamp[] {
@@ -88,7 +91,11 @@ function faultOf(item: RawItem, nowMs: number): RefusalReason | undefined {
 }
 
 function mergeItem(parts: MergeParts, item: RawItem, changed: Set<string>): void {
-  const { changes, database } = parts;
+  const { changes } = parts;
+  if (isForeign(item)) {
+    if (mergeForeign(parts.database, parts.seal, changes.trace, item)) changes.markDirty();
+    return;
+  }
   switch (item.item) {
     case "floor":
       changes.raiseFloor(item.zone, item.floor, item.ending);
@@ -106,8 +113,7 @@ function mergeItem(parts: MergeParts, item: RawItem, changed: Set<string>): void
       break;
     }
     case "alias":
-      changes.markDirty();
-      writeAlias(database, item.kind, item.id, item.key);
+      changes.addAlias(item.kind, item.id, item.key, false);
       break;
     case "object":
       mergeObject(parts, item, changed);
@@ -147,7 +153,7 @@ function choose(parts: MergeParts, kind: Kind, current: StoredEnvelope, incoming
     changes.markDirty();
     writeJournal(database, kind, order > 0 ? sealed(key, incoming, kind, seal) : current, "replaced", winner.stamp);
     const areCreates = winner.content.kind === "body" && loser.content.kind === "body";
-    if (areCreates && loser.id !== "" && loser.id !== winner.id) writeAlias(database, kind, loser.id, key);
+    if (areCreates && loser.id !== "" && loser.id !== winner.id) changes.addAlias(kind, loser.id, key, true);
   }
   if (order > 0) return false;
   changes.place(kind, key, incoming, current);

@@ -66,3 +66,7 @@ export function readZoneRow(database: Pick<Database, "get">, zone: string): Zone
 export function writeZoneRow(database: Database, row: ZoneRow): void {
   database.put(TABLE.ZONE, keyBytes("zone", [row.zone]), JSON.stringify(row));
 }
+
+export function removeZoneRow(database: Database, zone: string): void {
+  database.remove(TABLE.ZONE, keyBytes("zone", [zone]));
+}

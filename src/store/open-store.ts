@@ -6,17 +6,21 @@ import type { Log } from "../base/log.ts";
 import { readAuditPage } from "./audit.ts";
 import { readCounts } from "./counts.ts";
 import { type Database, openDatabase, STORE_FOLDER } from "./database.ts";
+import { type DigestKeeper, makeDigest } from "./digest.ts";
 import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "./engine.ts";
 import { makeFeed } from "./feed.ts";
-import { collectedUpToMs, type Housekeeping, startHousekeeping } from "./housekeeping.ts";
+import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
 import { type JournalPage, readJournal } from "./journal.ts";
 import type { RefusedItem } from "./merge.ts";
 import { readZoneRow } from "./objects.ts";
-import { type RawItem, type RawPage, readRawItems } from "./raw-items.ts";
+import type { RawItem } from "./raw-items.ts";
 import { makeReader } from "./reader.ts";
+import type { ReplicaStore } from "./replica.ts";
+import { makeReplicaStore } from "./replicating.ts";
 import { type SecretKey, settleSecrets } from "./secret-check.ts";
 import { makeClock } from "./stamp.ts";
 import type { Store } from "./store.ts";
+import { makeWatchers } from "./watchers.ts";
 
 export type StoreOptions = {
   /** The node's data directory, which the caller has locked. The database lies in a folder of it. */
@@ -35,24 +39,21 @@ export type StoreOptions = {
 type PageOptions = { readonly limit: number; readonly cursor?: string };
 
 /** What the node and the replication see of the store, beyond what commands do. */
-export type NodeStore = Store & {
-  /** Merges what another store has, as one transaction. Resolves, durably, with the items that it refused. */
-  applyRemote(items: readonly RawItem[], options?: { readonly firstSync?: true }): Promise<readonly RefusedItem[]>;
-  /** All that another store would have to know, by pages; secrets are in the clear. */
-  rawItems(options: PageOptions): RawPage;
-  /** Versions that lost unseen, in the order of keys; secrets are masked. */
-  journalPage(options: PageOptions): JournalPage;
-  /** How long the oldest read transaction has been open. */
-  readerAgeMs(): number;
-  /** Why a commit failed; from then on nothing is written until the store is opened anew. */
-  failure(): string | undefined;
-  /** How far stamps run ahead of this node's clock; beyond 10,000 writes are refused. */
-  clockAheadMs(): number;
-  /** Tombstones that were to leave before this moment have left: milliseconds since 1970. */
-  collectedUpToMs(): number;
-  /** Settles when the background work has nothing left to do. */
-  idle(): Promise<void>;
-};
+export type NodeStore = Store &
+  ReplicaStore & {
+    /** Merges what another store has, as one transaction. Resolves, durably, with the items that it refused. */
+    applyRemote(items: readonly RawItem[], options?: { readonly firstSync?: true }): Promise<readonly RefusedItem[]>;
+    /** Versions that lost unseen, in the order of keys; secrets are masked. */
+    journalPage(options: PageOptions): JournalPage;
+    /** How long the oldest read transaction has been open. */
+    readerAgeMs(): number;
+    /** Why a commit failed; from then on nothing is written until the store is opened anew. */
+    failure(): string | undefined;
+    /** How far stamps run ahead of this node's clock; beyond 10,000 writes are refused. */
+    clockAheadMs(): number;
+    /** Settles when the background work has nothing left to do. */
+    idle(): Promise<void>;
+  };
 
 const AUDIT_RETENTION_DAYS = 90;
 const DAY_MS = 86_400_000;
@@ -65,12 +66,18 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
     const { seal, instanceId } = await settleSecrets(database, secretKey, previousFileKey);
     const clock = makeClock(nodeId, now);
     resumeClock(database, clock);
-    const feed = makeFeed((thrown) => log("error", `a listener of the store threw: ${errorText(thrown)}`));
+    const watchers = makeWatchers(() => digest, log);
+    const digest = makeDigest({ database, seal, now, lastOrder: watchers.lastOrder, log });
+    const feed = makeFeed(
+      (thrown) => log("error", `a listener of the store threw: ${errorText(thrown)}`),
+      (news) => watchers.hear(news),
+    );
     const auditRetentionMs = (options.auditRetentionDays ?? AUDIT_RETENTION_DAYS) * DAY_MS;
     const housekeeping = startHousekeeping({ database, now, auditRetentionMs, log });
     housekeeping.wake();
     const wakeHousekeeping = () => housekeeping.wake();
-    return assemble({ database, clock, seal, feed, nodeId, instanceId, now, wakeHousekeeping }, housekeeping);
+    const engine = { database, clock, seal, feed, watchers, nodeId, instanceId, now, wakeHousekeeping };
+    return assemble(engine, housekeeping, digest, auditRetentionMs);
   } catch (thrown) {
     await database.close();
     throw thrown;
@@ -88,8 +95,13 @@ function open(directory: string): Database {
   }
 }
 
-function assemble(engine: Engine, housekeeping: Housekeeping): NodeStore {
-  const { database, seal, feed, clock, now } = engine;
+function assemble(
+  engine: Engine,
+  housekeeping: Housekeeping,
+  digest: DigestKeeper,
+  auditRetentionMs: number,
+): NodeStore {
+  const { database, seal, feed, clock } = engine;
   const reader = makeReader({
     database,
     seal,
@@ -98,6 +110,7 @@ function assemble(engine: Engine, housekeeping: Housekeeping): NodeStore {
   });
   return {
     ...reader,
+    ...makeReplicaStore(engine, digest, auditRetentionMs),
     nodeId: engine.nodeId,
     instanceId: engine.instanceId,
     write: (work) => runLocal(engine, work, { rehearse: false }),
@@ -106,14 +119,13 @@ function assemble(engine: Engine, housekeeping: Housekeeping): NodeStore {
     onChange: (listener) => feed.listen(listener),
     auditPage: (filter, page) => readAuditPage(database, filter, page),
     applyRemote: (items, given) => runMerge(engine, items, given?.firstSync === true),
-    rawItems: (page) => readRawItems(database, seal, now(), page),
     journalPage: (page) => readJournal(database, page),
     readerAgeMs: () => database.readerAgeMs(),
     failure: () => database.failure(),
     clockAheadMs: () => clock.aheadMs(),
-    collectedUpToMs: () => collectedUpToMs(database),
     idle: () => housekeeping.idle(),
     [Symbol.asyncDispose]: async () => {
+      await digest.stop();
       await housekeeping.stop();
       await database.close();
     },

@@ -10,7 +10,7 @@ import { Refusal } from "../model/refusal.ts";
 import { isAlive } from "./alive.ts";
 import { type CountChanges, versionText } from "./counts.ts";
 import { type Database, TABLE, VALUE_BYTES_MAX } from "./database.ts";
-import { effective, homeOfId } from "./effective.ts";
+import { bestOfId, effective } from "./effective.ts";
 import { type Envelope, type Hidden, packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { writeJournal } from "./journal.ts";
 import { type IdRow, readId, readObject, writeId } from "./objects.ts";
@@ -18,7 +18,8 @@ import { storedOf } from "./reader.ts";
 import type { Seal } from "./seal.ts";
 import type { Stamp, Stored } from "./store.ts";
 import { hasUnseen } from "./sweep-list.ts";
-import { enlistTombstone, strikeTombstone } from "./tombstones.ts";
+import { collectionMs, enlistTombstone, strikeTombstone } from "./tombstones.ts";
+import type { Trace } from "./trace.ts";
 import type { ZoneRow } from "./zone-row.ts";
 
 /** What a transaction has touched: what was seen of it before, and what lies there now. */
@@ -35,6 +36,8 @@ export type Work = {
   readonly counts: CountChanges;
   readonly touched: Map<string, Touched>;
   readonly zoneRow: (zone: string) => ZoneRow;
+  /** What other stores are to hear of it; undefined where nobody does. */
+  readonly trace: Trace | undefined;
   dirty: boolean;
   /** Of the id that was asked for last: a write asks twice. */
   lastIds: { readonly kind: Kind; readonly id: string; readonly rows: readonly IdRow[] } | undefined;
@@ -105,12 +108,27 @@ function write(work: Work, kind: Kind, before: StoredEnvelope | undefined, after
   }
   const bytes = keyBytes(kind, after.key);
   work.database.put(TABLE.OBJECT, bytes, text);
+  work.trace?.noteObject(kind, bytes, before, after);
   if (before !== undefined) {
     count(work, kind, before, -1);
     strikeTombstone(work.database, bytes, before);
   }
   count(work, kind, after, 1);
   enlistTombstone(work.database, bytes, kind, after);
+}
+
+/** Takes a version out without leaving anything at its key. */
+export function discard(work: Work, kind: Kind, stored: StoredEnvelope): void {
+  const { key, envelope } = stored;
+  touch(work, kind, key, stored).latest = undefined;
+  const bytes = keyBytes(kind, key);
+  work.database.remove(TABLE.OBJECT, bytes);
+  count(work, kind, stored, -1);
+  strikeTombstone(work.database, bytes, stored);
+  if (envelope.id === "") return;
+  const own = keyText(kind, key);
+  work.lastIds = undefined;
+  writeId(work.database, kind, envelope.id, rowsBesides(work, kind, envelope.id, own));
 }
 
 /** Zones are counted by their rows. */
@@ -162,18 +180,25 @@ function idRowOf(key: string, stored: StoredEnvelope): IdRow {
 function settleId(work: Work, kind: Kind, id: string, rows: readonly IdRow[]): readonly NaturalKey[] {
   work.lastIds = undefined;
   writeId(work.database, kind, id, rows);
-  const home = homeOfId(rows);
+  const best = bestOfId(rows);
+  const home = best?.state === "alive" ? best.key : undefined;
+  const untilMs = best === undefined || home !== undefined ? undefined : collectionMs(best.stamp);
+  const byId: Hidden = { by: "id", rival: id, ...(untilMs !== undefined && { untilMs }) };
   const changed: NaturalKey[] = [];
   for (const { key, naturalKey, state } of rows) {
     if (state !== "alive") continue;
     const stored = work.touched.get(key)?.latest ?? readObject(work.database, kind, naturalKey);
-    if (stored === undefined || (stored.hidden?.by === "id") === (key !== home)) continue;
-    const hidden: Hidden | undefined = key === home ? undefined : { by: "id", rival: id };
+    const hidden = key === home ? undefined : byId;
+    if (stored === undefined || isSameHiding(stored.hidden, hidden)) continue;
     if (hidden !== undefined) writeJournal(work.database, kind, stored, "renamed", home ?? "");
     write(work, kind, stored, { ...stored, hidden });
     changed.push(naturalKey);
   }
   return changed;
+}
+
+function isSameHiding(before: Hidden | undefined, byId: Hidden | undefined): boolean {
+  return (before?.by === "id") === (byId !== undefined) && before?.untilMs === byId?.untilMs;
 }
 
 /** Works out which records of the name of that key are in effect. */

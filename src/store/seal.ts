@@ -17,6 +17,10 @@ export type Seal = {
   readonly seal: (kind: Kind, key: NaturalKey, body: unknown) => { readonly body: unknown; readonly sealed: boolean };
   /** Throws OperatorError where a sealed text is damaged. */
   readonly open: (kind: Kind, key: NaturalKey, body: unknown) => unknown;
+  /** Any text, bound to what it is for. */
+  readonly sealText: (purpose: string, text: string) => string;
+  /** Throws OperatorError where the sealed text is damaged. */
+  readonly openText: (purpose: string, sealed: string) => string;
   /** Tells keys apart without telling anything about them. */
   readonly check: string;
 };
@@ -26,6 +30,8 @@ export function makeSeal(secretKey: Uint8Array): Seal {
     Buffer.from(hkdfSync("sha256", secretKey, "signpost store", purpose, bytes));
   const sealKey = derive("secrets at rest", KEY_BYTES);
   return {
+    sealText: (purpose, text) => sealText(sealKey, Buffer.from(purpose), text),
+    openText: (purpose, sealed) => openText(sealKey, Buffer.from(purpose), sealed),
     check: derive("key check", CHECK_BYTES).toString("base64"),
     seal: (kind, key, body) => {
       let sealed = false;

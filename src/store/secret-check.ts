@@ -4,9 +4,10 @@ import { OperatorError } from "../base/errors.ts";
 import { kindOfByte } from "../model/keys.ts";
 import { type Database, TABLE } from "./database.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { sealForeignAnew } from "./foreign.ts";
 import type { JournalRow } from "./journal.ts";
 import { FORMAT, type Meta, readMeta, writeMeta } from "./meta.ts";
-import { openEnvelope } from "./raw-items.ts";
+import { openEnvelope } from "./open-envelope.ts";
 import { makeSeal, type Seal } from "./seal.ts";
 
 export type SecretKey = {
@@ -45,6 +46,9 @@ export async function settleSecrets(
   await database.run(() => {
     sealObjectsAnew(database, previous, seal);
     sealJournalAnew(database, previous, seal);
+    forEachRow(database, TABLE.FOREIGN, (key, value) => {
+      database.put(TABLE.FOREIGN, key, sealForeignAnew(key, value, previous, seal));
+    });
     writeMeta(database, { ...meta, secret: { kind: "cluster", check: seal.check } });
     return true;
   });
@@ -95,7 +99,7 @@ function sealAnew(rowKey: Uint8Array, stored: StoredEnvelope, from: Seal, to: Se
 
 function forEachRow(
   database: Database,
-  table: typeof TABLE.OBJECT | typeof TABLE.JOURNAL,
+  table: typeof TABLE.OBJECT | typeof TABLE.JOURNAL | typeof TABLE.FOREIGN,
   visit: (key: Uint8Array, value: string) => void,
 ): void {
   let after: Uint8Array | undefined;

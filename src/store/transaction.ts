@@ -4,7 +4,7 @@ import { keyText } from "../model/keys.ts";
 import { type Bodies, type Kind, NATURAL_KEYS, type NaturalKey } from "../model/objects.ts";
 import type { Changes } from "./changes.ts";
 import { type Envelope, type StoredEnvelope, seenOf } from "./envelope.ts";
-import { isOfZone } from "./raw-items.ts";
+import { isOfZone } from "./open-envelope.ts";
 import { STAMP_ZERO } from "./stamp.ts";
 import type { AuditInput, PutOptions, Stamp, Stored, StoreTransaction } from "./store.ts";
 import { greaterActivation, greaterSerial, IMPORTED_SERIAL_MAX, raisedSerial } from "./zone-row.ts";

@@ -35,6 +35,10 @@ const SEALED: Seal = {
     throw new Error("a reader seals nothing");
   },
   open: (_kind, _key, body) => body,
+  sealText: () => {
+    throw new Error("a reader seals nothing");
+  },
+  openText: (_purpose, sealed) => sealed,
 };
 
 /** Opens the store in the node's data directory to read it, beside the thread that writes it. */

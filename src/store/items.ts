@@ -1,0 +1,86 @@
+/** Items as they are read for another store: all of them by pages, or some by their references. */
+
+import { keyBytes } from "../model/keys.ts";
+import type { Kind, NaturalKey } from "../model/objects.ts";
+import { countedZone, dueMsOf, isDue } from "./counted.ts";
+import { type Database, type Row, TABLE, type Table } from "./database.ts";
+import { compareText, unpackEnvelope } from "./envelope.ts";
+import { openForeign, readForeignRow } from "./foreign.ts";
+import { idKey, readZoneRow } from "./objects.ts";
+import { isOfZone, openEnvelope } from "./open-envelope.ts";
+import type { AliasItem, RawItem, RawPage } from "./raw-items.ts";
+import { kindOfRow, placeOf, REF_TABLES } from "./refs.ts";
+import type { ItemRef } from "./replica.ts";
+import type { Seal } from "./seal.ts";
+import { STAMP_ZERO } from "./stamp.ts";
+import type { ZoneRow } from "./zone-row.ts";
+
+export type PageOptions = { readonly limit: number; readonly cursor?: string; readonly charactersMax?: number };
+
+/**
+ * Everything by pages of rows, in the order of references. Leaves out what is dead and what is due to be collected. A page
+ * ends behind the row with which it has `charactersMax` characters.
+ */
+export function readRawItems(database: Database, seal: Seal, nowMs: number, options: PageOptions): RawPage {
+  const { cursor, charactersMax = Number.POSITIVE_INFINITY } = options;
+  const items: RawItem[] = [];
+  const start = cursor === undefined ? undefined : Buffer.from(cursor, "base64url");
+  let left = options.limit;
+  let charactersLeft = charactersMax;
+  for (const [index, table] of REF_TABLES.entries()) {
+    if (index < (start?.[0] ?? 0)) continue;
+    const after = start?.[0] === index ? start.subarray(1) : undefined;
+    const bounds = { prefix: NOTHING, limit: left, charactersMax: charactersLeft };
+    const page = database.page(table, { ...bounds, ...(after && { after }) });
+    for (const row of page.rows) {
+      items.push(...itemsOf(table, row, database, seal, nowMs));
+      charactersLeft -= row.value.length;
+    }
+    left -= page.rows.length;
+    if ((left <= 0 || charactersLeft <= 0) && page.lastKey !== undefined) {
+      return { items, cursor: Buffer.concat([Uint8Array.of(index), page.lastKey]).toString("base64url") };
+    }
+  }
+  return { items, cursor: undefined };
+}
+const NOTHING = new Uint8Array();
+
+/** What is there of them, zones before records; what is dead or due to be collected is left out. */
+export function readItems(database: Database, seal: Seal, nowMs: number, refs: readonly ItemRef[]): readonly RawItem[] {
+  return [...new Set(refs)].sort(compareText).flatMap((ref) => {
+    const place = placeOf(ref);
+    const value = place && database.get(place.table, place.key);
+    if (place === undefined || value === undefined) return [];
+    return itemsOf(place.table, { key: place.key, value }, database, seal, nowMs);
+  });
+}
+
+export function itemsOf(table: Table, { key, value }: Row, database: Database, seal: Seal, nowMs: number): RawItem[] {
+  if (table === TABLE.ZONE) return zoneItems(JSON.parse(value), nowMs);
+  if (table === TABLE.ALIAS) return [JSON.parse(value)];
+  if (table === TABLE.FOREIGN) return isDue(readForeignRow(value), nowMs) ? [] : [openForeign(key, value, seal)];
+  const kind = kindOfRow(key);
+  const stored = unpackEnvelope(value);
+  if (isDue({ dueMs: dueMsOf(stored) }, nowMs)) return [];
+  if (isOfZone(kind) && stored.envelope.life !== readZoneRow(database, stored.key[0] ?? "").floor) return [];
+  return [{ item: "object", kind, key: stored.key, envelope: openEnvelope(kind, stored, seal) }];
+}
+
+function zoneItems(row: ZoneRow, nowMs: number): RawItem[] {
+  const { zone, floor, ending, serial, activation } = row;
+  if (isDue(countedZone(row), nowMs)) return [];
+  const items: RawItem[] = [];
+  if (floor !== STAMP_ZERO) items.push({ item: "floor", zone, floor, ...(ending !== undefined && { ending }) });
+  if (serial !== undefined) items.push({ item: "serial", zone, ...serial });
+  if (activation !== undefined) items.push({ item: "activation", zone, ...activation });
+  return items;
+}
+
+/** False where it is known already. */
+export function writeAlias(database: Database, kind: Kind, id: string, key: NaturalKey): boolean {
+  const item: AliasItem = { item: "alias", kind, id, key };
+  const row = idKey(kind, id, keyBytes(kind, key));
+  if (database.get(TABLE.ALIAS, row) !== undefined) return false;
+  database.put(TABLE.ALIAS, row, JSON.stringify(item));
+  return true;
+}

@@ -1,0 +1,30 @@
+/** The store as replication sees it: see `ReplicaStore`. */
+import { lastAgreementMs, setAgreement } from "./agreement.ts";
+import { applyAudit, auditAfter, auditVector } from "./audit-sync.ts";
+import type { DigestKeeper } from "./digest.ts";
+import type { Engine } from "./engine.ts";
+import { collectedUpToMs } from "./housekeeping.ts";
+import { readItems, readRawItems } from "./items.ts";
+import { refOf } from "./refs.ts";
+import type { ReplicaStore } from "./replica.ts";
+import { startOver } from "./start-over.ts";
+
+export function makeReplicaStore(engine: Engine, digest: DigestKeeper, auditRetentionMs: number): ReplicaStore {
+  const { database, seal, now, watchers, instanceId } = engine;
+  const audit = { database, instanceId, now, retentionMs: auditRetentionMs };
+  return {
+    onItems: watchers.onItems,
+    items: (refs) => readItems(database, seal, now(), refs),
+    refOf,
+    rawItems: (page) => readRawItems(database, seal, now(), page),
+    digest,
+    auditVector: () => auditVector(audit),
+    auditAfter: (instance, sequence, limit) => auditAfter(database, instance, sequence, limit),
+    applyAudit: (entries) => applyAudit(audit, entries),
+    onAudit: watchers.onAudit,
+    collectedUpToMs: () => collectedUpToMs(database),
+    lastAgreementMs: () => lastAgreementMs(database),
+    setAgreement: (atMs) => setAgreement(database, atMs),
+    startOver: () => startOver(engine, digest),
+  };
+}

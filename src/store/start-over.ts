@@ -1,0 +1,80 @@
+/**
+ * The end of a store that others have gone on without: tombstones that it never saw have left, so what it holds may be what
+ * they deleted. It begins with nothing, and what others may not know goes to the journal. In slices, each a transaction;
+ * where the process dies in between, the last agreement still says that it has to be done again.
+ */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Kind } from "../model/objects.ts";
+import { lastAgreementMs, setAgreement } from "./agreement.ts";
+import type { Changes } from "./changes.ts";
+import { type Database, type Row, TABLE, type Table } from "./database.ts";
+import type { DigestKeeper } from "./digest.ts";
+import { type Engine, runRemoval } from "./engine.ts";
+import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { SLICE_CHARACTERS_MAX } from "./housekeeping.ts";
+import { writeJournal } from "./journal.ts";
+import { readObject } from "./objects.ts";
+import { kindOfRow } from "./refs.ts";
+import { STAMP_ZERO, stampMs } from "./stamp.ts";
+import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
+
+/** Written so shortly before an agreement, it may not have been part of it; clocks differ too. */
+const AGREEMENT_MARGIN_MS = 60_000;
+const SLICE_ROWS = 200;
+const NOTHING = new Uint8Array();
+
+export function startOver(engine: Engine, digest: Pick<DigestKeeper, "rebuildAfter">): Promise<void> {
+  const { database } = engine;
+  const agreedMs = lastAgreementMs(database);
+  const knownMs = agreedMs === 0 ? Number.NEGATIVE_INFINITY : agreedMs - AGREEMENT_MARGIN_MS;
+  return digest.rebuildAfter(async () => {
+    // Zones first: from then on nothing of them answers.
+    await removeAll(engine, TABLE.ZONE, (changes, { value }) =>
+      removeZone(database, changes, JSON.parse(value), knownMs, engine.now()),
+    );
+    await removeAll(engine, TABLE.OBJECT, (changes, { key, value }) => {
+      const stored = unpackEnvelope(value);
+      const kind = kindOfRow(key);
+      keep(database, kind, stored, knownMs, engine.now());
+      changes.discard(kind, stored);
+    });
+    // They came from others, who have them.
+    for (const table of [TABLE.ALIAS, TABLE.FOREIGN]) {
+      await removeAll(engine, table, (changes, { key }) => {
+        changes.markDirty();
+        database.remove(table, key);
+      });
+    }
+    await setAgreement(database, 0);
+  });
+}
+
+async function removeAll(engine: Engine, table: Table, remove: (changes: Changes, row: Row) => void): Promise<void> {
+  for (let after: Uint8Array | undefined, isLast = false; !isLast; ) {
+    await runRemoval(engine, (changes) => {
+      const bounds = { prefix: NOTHING, limit: SLICE_ROWS, charactersMax: SLICE_CHARACTERS_MAX };
+      const page = engine.database.page(table, { ...bounds, ...(after && { after }) });
+      for (const row of page.rows) remove(changes, row);
+      after = page.lastKey;
+      isLast = page.isLast;
+    });
+    await nextTurn();
+  }
+}
+
+function removeZone(database: Database, changes: Changes, { zone }: ZoneRow, knownMs: number, nowMs: number): void {
+  const stored = readObject(database, "zone", [zone]);
+  if (stored !== undefined) {
+    keep(database, "zone", stored, knownMs, nowMs);
+    changes.discard("zone", stored);
+  }
+  changes.setZoneRow(freshZoneRow(zone));
+}
+
+/** Sessions are not worth keeping: whoever had one signs in again. */
+function keep(database: Database, kind: Kind, stored: StoredEnvelope, knownMs: number, nowMs: number): void {
+  const { stamp, born, content } = stored.envelope;
+  if (content.kind !== "body" || kind === "session") return;
+  if (stampMs(stamp === STAMP_ZERO ? born : stamp) <= knownMs) return;
+  writeJournal(database, kind, stored, "stale", "", nowMs);
+}
