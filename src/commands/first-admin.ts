@@ -46,6 +46,68 @@ export async function ensureAdmin(
   return initialPassword === undefined ? password : undefined;
 }
 
+export type FirstAdminOptions = {
+  readonly context: Pick<CommandContext, "store">;
+  readonly initialPassword?: string | undefined;
+  /** Called with a password that was drawn, for the operator to see once. */
+  readonly onPassword: (password: string) => void;
+  /** Ids of the nodes that are alive, this one among them. */
+  readonly aliveNodes: () => readonly string[];
+  /** Runs something once after so many milliseconds; what is returned calls it off. */
+  readonly after: (delayMs: number, run: () => void) => () => void;
+};
+
+export type FirstAdmin = {
+  /**
+   * To be called at the start. A node that joins others and has never synced makes none: theirs is on its way. Throws an
+   * OperatorError for a password that is too weak, also where it would be needed only later.
+   */
+  readonly atStart: (mustSync: boolean) => Promise<void>;
+  /**
+   * To be called when the first sync is over. Where all nodes began empty, the first of them in the order of ids makes the
+   * admin, and the others only where that brings none, so that one password is shown and holds.
+   */
+  readonly afterSync: () => Promise<void>;
+};
+
+const ELECTED_MS = 30_000;
+
+/** Makes the admin of the first start at the right moment, and on the right node. */
+export function createFirstAdmin(options: FirstAdminOptions): FirstAdmin {
+  const { context, initialPassword, onPassword, aliveNodes, after } = options;
+  const make = async () => {
+    const password = await ensureAdmin(context, { initialPassword });
+    if (password !== undefined) onPassword(password);
+  };
+  return {
+    atStart: async (mustSync) => {
+      if (!mustSync) return make();
+      if (initialPassword !== undefined) refuseWeak(initialPassword, "auth.initial_admin_password");
+    },
+    afterSync: async () => {
+      const [first] = [...aliveNodes()].sort();
+      if (first !== undefined && first !== context.store.nodeId) await someUser(context.store, after);
+      await make();
+    },
+  };
+}
+
+/** Resolves when a user has come, or after a while. */
+function someUser(store: Pick<Store, "count" | "onChange">, after: FirstAdminOptions["after"]): Promise<void> {
+  return new Promise((resolve) => {
+    if (store.count("user") > 0) return resolve();
+    const settle = () => {
+      end();
+      cancel();
+      resolve();
+    };
+    const end = store.onChange(() => {
+      if (store.count("user") > 0) settle();
+    });
+    const cancel = after(ELECTED_MS, settle);
+  });
+}
+
 /**
  * Gives the user `admin` that password, makes it an enabled admin again (or makes it at all), and ends all its sessions.
  * Throws an OperatorError for a password that is too weak, and then nothing has changed.

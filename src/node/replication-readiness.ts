@@ -1,0 +1,69 @@
+/** What of the replication makes a node ready or not: a node that is not is drained, and DNS answers on all the while. */
+import type { Component } from "./management.ts";
+
+export type ReplicationFigures = {
+  /** Whether this node has once agreed with another one on everything, or began the cluster itself. */
+  readonly hasSynced: boolean;
+  /** Items that the first sync has brought so far. */
+  readonly syncedItems: number;
+  /** The greater of the changes received and not yet applied, and the smallest backlog over the peers that are alive. */
+  readonly queueDepth: number;
+  /** Since the last exchange that was completed, or since the start; milliseconds. */
+  readonly sinceExchangeMs: number;
+  /** Measured: from the arrival of a change until it is applied; milliseconds. */
+  readonly applyMs: number;
+  readonly peersAlive: number;
+};
+
+export type ReplicationSettings = {
+  readonly pushPullIntervalMs: number;
+  /** Changes; 0: QUEUE_THRESHOLD. */
+  readonly queueThreshold: number;
+};
+
+const QUEUE_THRESHOLD = 5_000;
+const FRESHNESS_INTERVALS = 5;
+const FRESHNESS_MAX_MS = 30 * 60_000;
+
+/** How old the last exchange may be: five of the longer interval, and 30 minutes at most. Milliseconds. */
+export function freshnessWindowMs(pushPullIntervalMs: number, applyMs: number): number {
+  return Math.min(FRESHNESS_MAX_MS, FRESHNESS_INTERVALS * Math.max(pushPullIntervalMs, applyMs));
+}
+
+/**
+ * The components `initial_sync`, `replication_queue` and `replication_freshness`. Clocks that differ are no reason to drain
+ * a node: `/nodes` and the metrics show them.
+ */
+export function replicationReadiness(
+  figures: ReplicationFigures,
+  { pushPullIntervalMs, queueThreshold }: ReplicationSettings,
+): Readonly<Record<"initial_sync" | "replication_queue" | "replication_freshness", Component>> {
+  const { hasSynced, syncedItems, queueDepth, sinceExchangeMs, peersAlive } = figures;
+  const threshold = queueThreshold === 0 ? QUEUE_THRESHOLD : queueThreshold;
+  const windowMs = freshnessWindowMs(pushPullIntervalMs, figures.applyMs);
+  return {
+    initial_sync: hasSynced
+      ? { ready: true, detail: "done" }
+      : { ready: false, detail: waitingText(peersAlive, syncedItems) },
+    replication_queue: {
+      ready: queueDepth <= threshold,
+      detail: `${queueDepth} changes wait; up to ${threshold} may`,
+    },
+    replication_freshness:
+      peersAlive === 0
+        ? { ready: true, detail: "no other node is alive" }
+        : {
+            ready: sinceExchangeMs <= windowMs,
+            detail: `last exchange ${seconds(sinceExchangeMs)} s ago; up to ${seconds(windowMs)} s may pass`,
+          },
+  };
+}
+
+function waitingText(peersAlive: number, items: number): string {
+  if (peersAlive === 0) return "no other node has been reached yet";
+  return `${items} objects so far; the node has not yet agreed with another one`;
+}
+
+function seconds(ms: number): number {
+  return Math.round(ms / 1000);
+}
