@@ -18,8 +18,9 @@ export type KindItem = Extract<RawItem, { item: "object" | "alias" }>;
 
 type ForeignRow = { readonly version: string; readonly dueMs: number; readonly sealed: string };
 
-export function isForeign(item: RawItem): item is KindItem {
-  return (item.item === "object" || item.item === "alias") && !isKnownKind(item.kind);
+/** The item, where its kind is not known here. */
+export function foreignOf(item: RawItem): KindItem | undefined {
+  return (item.item === "object" || item.item === "alias") && !isKnownKind(item.kind) ? item : undefined;
 }
 
 function keyOf(item: KindItem): Buffer {

@@ -1,17 +1,20 @@
 /** Takes in what another store has: the greater version of each key stays, the greater value of each register. */
+import { KeyError } from "../model/keys.ts";
 import type { Kind } from "../model/objects.ts";
+import { Refusal } from "../model/refusal.ts";
 import type { Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import { compareVersions, type Envelope, hasSeen, type StoredEnvelope } from "./envelope.ts";
-import { isForeign, mergeForeign } from "./foreign.ts";
+import { foreignOf, mergeForeign } from "./foreign.ts";
+import { isWellFormed } from "./item-check.ts";
 import { writeJournal } from "./journal.ts";
 import { isOfZone, openEnvelope } from "./open-envelope.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
-import { type Clock, isStamp, stampMs } from "./stamp.ts";
+import { type Clock, stampMs } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
 import { collectionMs } from "./tombstones.ts";
-import { greaterActivation, greaterSerial, raisedSerial, SERIAL_MAX } from "./zone-row.ts";
+import { greaterActivation, greaterSerial, raisedSerial } from "./zone-row.ts";
 
 export const STAMP_AHEAD_MAX_MS = 10_000;
 
@@ -32,23 +35,33 @@ export type MergeParts = {
 /** Merges items in any order, and tells those that it refused. */
 export function mergeItems(parts: MergeParts, items: readonly RawItem[]): readonly RefusedItem[] {
   const refused: RefusedItem[] = [];
-  const accepted: RawItem[] = [];
+  const floors: number[] = [];
+  const others: number[] = [];
   for (const [index, item] of items.entries()) {
     const reason = faultOf(item, parts.nowMs);
-    if (reason === undefined) accepted.push(item);
-    else refused.push({ index, reason });
+    if (reason !== undefined) refused.push({ index, reason });
+    else (item.item === "floor" ? floors : others).push(index);
   }
-  // A deletion says what it knew; a record of the zone's next life only that there was one.
-  const floors = accepted.filter(({ item }) => item === "floor");
   const changed = new Set<string>();
   const serials = new Map<string, number | undefined>();
-  for (const item of [...floors, ...accepted.filter(({ item }) => item !== "floor")]) {
-    for (const stamp of stampsOf(item)) parts.clock.observe(stamp);
-    if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
-    mergeItem(parts, item, changed);
-  }
+  const merge = (index: number) => {
+    const item = items[index];
+    if (item === undefined) return;
+    try {
+      if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
+      mergeItem(parts, item, changed);
+      for (const stamp of stampsOf(item)) parts.clock.observe(stamp);
+    } catch (thrown) {
+      // Before anything of it was written: a key that is none, or more than a row may hold.
+      if (!(thrown instanceof KeyError || thrown instanceof Refusal)) throw thrown;
+      refused.push({ index, reason: "malformed" });
+    }
+  };
+  // A deletion says what it knew; a record of the zone's next life only that there was one.
+  for (const index of floors) merge(index);
+  for (const index of others) merge(index);
   if (!parts.isFirstSync) for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
-  return refused;
+  return refused.sort((left, right) => left.index - right.index);
 }
 
 function serialNow({ changes }: MergeParts, zone: string): number | undefined {
@@ -80,20 +93,17 @@ function stampsOf(item: RawItem): readonly Stamp[] {
 }
 
 function faultOf(item: RawItem, nowMs: number): RefusalReason | undefined {
-  const stamps = stampsOf(item);
-  if (!stamps.every(isStamp)) return "malformed";
-  if (item.item === "serial" && !(Number.isInteger(item.serial) && item.serial >= 0 && item.serial <= SERIAL_MAX)) {
-    return "malformed";
-  }
-  if (stamps.some((stamp) => stampMs(stamp) > nowMs + STAMP_AHEAD_MAX_MS)) return "future";
+  if (!isWellFormed(item)) return "malformed";
+  if (stampsOf(item).some((stamp) => stampMs(stamp) > nowMs + STAMP_AHEAD_MAX_MS)) return "future";
   if (item.item !== "object" || item.envelope.content.kind !== "tombstone") return undefined;
   return collectionMs(item.envelope.stamp) <= nowMs ? "collected" : undefined;
 }
 
 function mergeItem(parts: MergeParts, item: RawItem, changed: Set<string>): void {
   const { changes } = parts;
-  if (isForeign(item)) {
-    if (mergeForeign(parts.database, parts.seal, changes.trace, item)) changes.markDirty();
+  const foreign = foreignOf(item);
+  if (foreign !== undefined) {
+    if (mergeForeign(parts.database, parts.seal, changes.trace, foreign)) changes.markDirty();
     return;
   }
   switch (item.item) {

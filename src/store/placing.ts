@@ -86,8 +86,13 @@ export function place(
     hidden: undefined,
     envelope: sealed ? { ...envelope, content: { kind: "body", body } } : envelope,
   };
+  const text = packEnvelope(after);
+  // Nothing of it is written before this.
+  if (text.length > VALUE_BYTES_MAX / 3 && Buffer.byteLength(text) > VALUE_BYTES_MAX) {
+    throw new Refusal("invalid_request", `this ${kind} takes more than ${VALUE_BYTES_MAX} bytes to store`);
+  }
   if (before !== undefined) keepUnseen(work, kind, before, envelope.life);
-  write(work, kind, before, after);
+  write(work, kind, before, after, text);
   const moved = [key, ...settleIds(work, kind, before, after)];
   if (kind === "record") for (const each of moved) settleName(work, each);
 }
@@ -100,12 +105,14 @@ function keepUnseen({ database }: Work, kind: Kind, before: StoredEnvelope, life
 }
 
 /** The row itself, the counters and the list of tombstones. */
-function write(work: Work, kind: Kind, before: StoredEnvelope | undefined, after: StoredEnvelope): void {
+function write(
+  work: Work,
+  kind: Kind,
+  before: StoredEnvelope | undefined,
+  after: StoredEnvelope,
+  text = packEnvelope(after),
+): void {
   touch(work, kind, after.key, before).latest = after;
-  const text = packEnvelope(after);
-  if (Buffer.byteLength(text) > VALUE_BYTES_MAX) {
-    throw new Refusal("invalid_request", `this ${kind} takes more than ${VALUE_BYTES_MAX} bytes to store`);
-  }
   const bytes = keyBytes(kind, after.key);
   work.database.put(TABLE.OBJECT, bytes, text);
   work.trace?.noteObject(kind, bytes, before, after);
