@@ -48,7 +48,7 @@ export function pushPullIntervalMs(members: number, intervalMs: number): number 
 }
 
 /** Who checks a suspicion that it hears of: about four members, whatever the size of the cluster. */
-const CHECKS = 8;
+const CHECKS = 4;
 
 /** The chance that one member does. */
 export function checkChance(members: number): number {
