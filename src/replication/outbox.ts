@@ -62,7 +62,10 @@ type State = {
   lastGeneration: number;
 };
 
-export function createOutbox(limits = { refs: QUEUE_REFS_MAX, bytes: QUEUE_BYTES_MAX }): Outbox {
+export type OutboxLimits = { readonly refs: number; readonly bytes: number };
+export const OUTBOX_LIMITS: OutboxLimits = { refs: QUEUE_REFS_MAX, bytes: QUEUE_BYTES_MAX };
+
+export function createOutbox(limits: OutboxLimits): Outbox {
   const state: State = {
     queue: new Map(),
     batches: [],

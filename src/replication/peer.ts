@@ -3,7 +3,7 @@
 import type { Calls } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import type { Answers, Ask, Questions, StoreStatus } from "./messages.ts";
-import { createOutbox, type Outbox } from "./outbox.ts";
+import { createOutbox, type Outbox, type OutboxLimits } from "./outbox.ts";
 
 /** One open channel. Each end numbers what it sends on it from 1. */
 export type Way = {
@@ -47,12 +47,12 @@ export type Peer = {
   readonly onMet: Set<() => void>;
 };
 
-export function createPeer(nodeId: string): Peer {
+export function createPeer(nodeId: string, limits: OutboxLimits): Peer {
   return {
     nodeId,
     instanceId: undefined,
     isAlive: false,
-    outbox: createOutbox(),
+    outbox: createOutbox(limits),
     ways: [],
     sending: undefined,
     needs: "meeting",

@@ -18,6 +18,7 @@ import { takeEverything } from "./first-sync.ts";
 import { createInbox, type Inbox } from "./inbox.ts";
 import { BATCH_ITEMS, PEERS_MAX } from "./limits.ts";
 import { type Answers, encodeMessage, type Questions, type Standing, type StoreStatus } from "./messages.ts";
+import { OUTBOX_LIMITS, type OutboxLimits } from "./outbox.ts";
 import { askOnce, askPeer, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
 import { createSender, type Sender } from "./sender.ts";
 import { answer, rootOf, type ServingParts } from "./serving.ts";
@@ -50,6 +51,8 @@ export type ReplicatorOptions = {
   readonly standing: (zones: readonly string[]) => Standing;
   /** The first sync is over; also where the store had to begin anew. */
   readonly onComplete?: () => void;
+  /** Of the queue to each peer. */
+  readonly queueLimits?: OutboxLimits;
 };
 
 export type Replicator = AsyncDisposable & {
@@ -234,7 +237,7 @@ function setPeers(world: World, nodeIds: readonly string[]): void {
 function peerOf({ peers, options }: World, nodeId: string): Peer | undefined {
   const known = peers.get(nodeId);
   if (known !== undefined || nodeId === options.store.nodeId || peers.size >= PEERS_MAX) return known;
-  const peer = createPeer(nodeId);
+  const peer = createPeer(nodeId, options.queueLimits ?? OUTBOX_LIMITS);
   peers.set(nodeId, peer);
   return peer;
 }
