@@ -17,15 +17,20 @@ const FILE_TIMEOUT_MS = 600_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** These scenarios wait for probes, retries, upstreams and time-outs most of their time, each with ports and addresses of its own. */
-const WAITING = /^tests\/scenarios\/((steer|notify|forward)-|(debug-capture|query-log)\.)/;
+/**
+ * These wait for probes, retries, upstreams, other members and time-outs most of their time, each with ports and addresses of
+ * its own.
+ */
+const WAITING = /^tests\/(cluster\/|scenarios\/((steer|notify|forward)-|(debug-capture|query-log)\.))/;
+/** These have neither sockets nor processes, and only compute. */
+const SIMULATED = /^tests\/cluster\/[^/]*simulated/;
 const WAITING_CONCURRENCY = 3;
 
 type Group = "units" | "waiting" | "alone";
 
 /** Whole-system tests start servers and load the machine, so that another beside them would disturb both; some only wait. */
 function groupOf(file: string): Group {
-  if (!file.startsWith("tests/")) return "units";
+  if (!file.startsWith("tests/") || SIMULATED.test(file)) return "units";
   return WAITING.test(file) ? "waiting" : "alone";
 }
 
