@@ -228,6 +228,37 @@ test("a value of the wrong type or range is named with its line and key", () => 
   }
 });
 
+test("peers must be able to dial a node that has a cluster", () => {
+  const key = "encrypt_key: MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz";
+  const cases: readonly (readonly [string, RegExp | undefined])[] = [
+    ["join: ['192.0.2.1:7946']", /^replication\.join needs replication\.encrypt_key/],
+    ["listen: '0.0.0.0:7946'", undefined],
+    [`listen: '0.0.0.0:7946', ${key}`, /^replication\.listen is a wildcard address, so that replication\.advertise/],
+    [`listen: '[::]:7946', ${key}`, /wildcard address/],
+    [`listen: '0.0.0.0:7946', advertise: 'node-1.example:7946', ${key}`, undefined],
+    [`listen: '192.0.2.1:0', ${key}`, undefined],
+    [key, undefined],
+    [`join: ['192.0.2.1:7946'], ${key}`, /^replication\.listen is a loopback address/],
+    [`join: ['[2001:db8::1]:7946'], ${key}`, /loopback address/],
+    [`join: ['127.0.0.2:7946', '[::1]:7946', 'node-2.example:7946'], ${key}`, undefined],
+    [`listen: '192.0.2.9:7946', join: ['192.0.2.1:7946'], ${key}`, undefined],
+    ["join: ['192.0.2.1:7946'], encrypt_key: short", /^1: replication\.encrypt_key is shorter/],
+    [`listen: '0.0.0.0:7946', advertise: '192.0.2.1:0', ${key}`, /^1: replication\.advertise has "192\.0\.2\.1:0"/],
+    [`listen: '192.0.2.1:65536', ${key}`, /^1: replication\.listen has "192\.0\.2\.1:65536"/],
+    [`join: ['192.0.2.1:7946', '192.0.2.1:7946'], ${key}`, /^1: replication\.join names 192\.0\.2\.1:7946 twice/],
+  ];
+  for (const [text, pattern] of cases) {
+    const yaml = `replication: { ${text} }`;
+    if (pattern === undefined) {
+      load(yaml);
+      continue;
+    }
+    const faults = faultsOf(yaml);
+    assert.equal(faults.length, 1, text);
+    assert.match(faults[0] ?? "", pattern);
+  }
+});
+
 test("all faults are told at once, those of the file in its order", () => {
   assert.deepEqual(
     faultsOf("dns:\n  threads: x\n  lissen: []\nlog: { level: loud, levle: info }\napi: { tls_key_file: x }\n", {

@@ -1,6 +1,8 @@
 /** The settings of a node: one table, and how a configuration file and SVC_ variables over embedded defaults fill it. */
 import { OperatorError } from "../base/errors.ts";
+import { ipFromText } from "../base/ip.ts";
 import { LOG_LEVELS } from "../base/log.ts";
+import { isWildcard } from "../listen/address.ts";
 import { UDP_SLOT_BYTES } from "../listen/limits.ts";
 import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from "../model/limits.ts";
 import { EVENT_TYPES } from "../notify/event.ts";
@@ -268,5 +270,30 @@ function rulesBetween(config: Config, faulty: ReadonlySet<string>): string[] {
       "notifications.enabled is true without a sink; set notifications.webhook_url or notifications.eventgrid_topic_endpoint",
     );
   }
-  return faults;
+  return [...faults, ...clusterFaults(config, faulty)];
+}
+
+/** What the settings of the cluster lack of each other: peers have to be able to dial this node. */
+function clusterFaults(config: Config, faulty: ReadonlySet<string>): readonly string[] {
+  const { bytes } = config["replication.listen"];
+  const join = config["replication.join"];
+  if (config["replication.encrypt_key"] === undefined) {
+    if (join.length === 0 || faulty.has("replication.encrypt_key")) return [];
+    return ["replication.join needs replication.encrypt_key, the same on every node"];
+  }
+  if (config["replication.advertise"] !== undefined || faulty.has("replication.advertise")) return [];
+  if (isWildcard(bytes)) {
+    return ["replication.listen is a wildcard address, so that replication.advertise has to say what peers dial"];
+  }
+  const isElsewhere = join.some((peer) => {
+    const address = ipFromText(peer.replace(/:\d+$/, "").replace(/^\[|\]$/g, ""));
+    return address !== undefined && !isLoopbackAddress(address);
+  });
+  if (!isLoopbackAddress(bytes) || !isElsewhere) return [];
+  return ["replication.listen is a loopback address, which the peers of replication.join cannot dial"];
+}
+
+/** 127.0.0.0/8 or ::1, in 4 or 16 bytes. */
+function isLoopbackAddress(bytes: Uint8Array): boolean {
+  return bytes.length === 4 ? bytes[0] === 127 : bytes.every((byte, index) => byte === (index === 15 ? 1 : 0));
 }
