@@ -45,6 +45,8 @@ export type NodeStore = Store &
     applyRemote(items: readonly RawItem[], options?: { readonly firstSync?: true }): Promise<readonly RefusedItem[]>;
     /** Versions that lost unseen, in the order of keys; secrets are masked. */
     journalPage(options: PageOptions): JournalPage;
+    /** Over the versions of a zone's records, equal where two stores hold the same; undefined where there is no such zone. */
+    zoneDigest(zone: string): string | undefined;
     /** How long the oldest read transaction has been open. */
     readerAgeMs(): number;
     /** Why a commit failed; from then on nothing is written until the store is opened anew. */
@@ -102,10 +104,11 @@ function assemble(
   auditRetentionMs: number,
 ): NodeStore {
   const { database, seal, feed, clock } = engine;
+  const counts = readCounts(database);
   const reader = makeReader({
     database,
     seal,
-    counts: readCounts(database),
+    counts,
     zoneRow: (zone) => readZoneRow(database, zone),
   });
   return {
@@ -120,6 +123,10 @@ function assemble(
     auditPage: (filter, page) => readAuditPage(database, filter, page),
     applyRemote: (items, given) => runMerge(engine, items, given?.firstSync === true),
     journalPage: (page) => readJournal(database, page),
+    zoneDigest: (zone) => {
+      const { alive, floor } = readZoneRow(database, zone);
+      return alive ? counts.ofZone(zone, floor).digest : undefined;
+    },
     readerAgeMs: () => database.readerAgeMs(),
     failure: () => database.failure(),
     clockAheadMs: () => clock.aheadMs(),
