@@ -3,7 +3,7 @@
  * key is a node, and there are no certificates. That a key opens a stream says nothing of which node it is: identity.ts does.
  */
 import { constants, hkdfSync } from "node:crypto";
-import { connect as connectTcp, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import { connect, createSecureContext, TLSSocket, type TLSSocketOptions } from "node:tls";
 import { errorCode, errorText } from "../base/errors.ts";
 
@@ -67,25 +67,27 @@ export function createStreamTls(root: Uint8Array): StreamTls {
     };
   return {
     dial: ({ host, port }, handlers) => {
-      const raw = connectTcp({ host, port, noDelay: true });
       const socket = connect({
-        socket: raw,
+        host,
+        port,
         secureContext: clientContext,
         pskCallback: () => ({ psk, identity: PSK_IDENTITY }),
         // Asked only where the other side shows a certificate in place of the key, however valid that is.
         checkServerIdentity: () => new Error("it has a certificate and not the key"),
       });
-      return watch(raw, socket, "secureConnect", handlers);
+      socket.setNoDelay(true);
+      return watch(socket, "secureConnect", handlers);
     },
     accept: (raw, handlers) => {
       raw.setNoDelay(true);
-      return watch(raw, new TLSSocket(raw, serverOptions), "secure", handlers);
+      // What breaks it ends the socket above it, which tells.
+      raw.on("error", () => {});
+      return watch(new TLSSocket(raw, serverOptions), "secure", handlers);
     },
   };
 }
 
 function watch(
-  raw: Socket,
   socket: TLSSocket,
   secured: "secure" | "secureConnect",
   { onSecure, onFault, onGone }: HandshakeHandlers,
@@ -93,12 +95,10 @@ function watch(
   let isOver = false;
   const fail = (fault: HandshakeFault) => {
     socket.destroy();
-    raw.destroy();
     if (isOver) return;
     isOver = true;
     onFault(fault);
   };
-  raw.on("error", (error) => fail(faultOf(error)));
   socket.on("error", (error) => fail(faultOf(error)));
   socket.once("close", () => {
     fail({ kind: "network", detail: "the connection ended within the handshake" });
@@ -115,7 +115,6 @@ function watch(
     abandon: () => {
       isOver = true;
       socket.destroy();
-      raw.destroy();
     },
   };
 }
