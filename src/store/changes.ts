@@ -18,7 +18,8 @@ import { type Ending, freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
 export type Changes = {
   readonly reader: StoreReader;
-  readonly at: (kind: Kind, key: NaturalKey) => StoredEnvelope | undefined;
+  /** `bytes` is the key's, where the caller has them; likewise in `place`. */
+  readonly at: (kind: Kind, key: NaturalKey, bytes?: Uint8Array) => StoredEnvelope | undefined;
   /** What others see of a version at this moment. */
   readonly view: <K extends Kind>(kind: K, stored: StoredEnvelope | undefined) => Stored<K> | undefined;
   readonly idRows: (kind: Kind, id: string) => readonly IdRow[];
@@ -27,7 +28,13 @@ export type Changes = {
   /** Ends the zone's life, and with it all its records. `ending` is absent where only a later life tells of it. */
   readonly raiseFloor: (zone: string, floor: Stamp, ending: Ending | undefined) => void;
   /** Puts that version in the place of `before`, which is what `at` gives. */
-  readonly place: (kind: Kind, key: NaturalKey, envelope: Envelope, before: StoredEnvelope | undefined) => void;
+  readonly place: (
+    kind: Kind,
+    key: NaturalKey,
+    envelope: Envelope,
+    before: StoredEnvelope | undefined,
+    bytes?: Uint8Array,
+  ) => void;
   /** Takes a version out, as if it had never been. */
   readonly discard: (kind: Kind, stored: StoredEnvelope) => void;
   /** What was placed at that key in this transaction, without reading it again. */
@@ -63,14 +70,14 @@ export function beginChanges(database: Database, seal: Seal, trace: Trace | unde
   const work: Work = { database, seal, counts, touched: new Map(), zoneRow, trace, dirty: false, lastIds: undefined };
   return {
     reader: makeReader({ database, seal, counts, zoneRow }),
-    at: (kind, key) => readObject(database, kind, key),
+    at: (kind, key, bytes) => readObject(database, kind, key, bytes),
     view: (kind, stored) => view(work, kind, stored),
     idRows: (kind, id) => idRowsOf(work, kind, id),
     zoneRow,
     setZoneRow: (row) => setZoneRow(work, rows, row),
     raiseFloor: (zone, floor, ending) => raiseFloor(work, rows, zone, floor, ending),
-    place: (kind, key, envelope, before) => {
-      place(work, kind, key, envelope, before);
+    place: (kind, key, envelope, before, bytes) => {
+      place(work, kind, key, envelope, before, bytes);
       if (kind !== "zone") return;
       const row = zoneRow(key[0] ?? "");
       setZoneRow(work, rows, { ...row, alive: envelope.content.kind === "body" && envelope.life === row.floor });

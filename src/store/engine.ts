@@ -97,18 +97,29 @@ function beginLocal(engine: Engine) {
   };
 }
 
-/** Merges what another store has. */
+/** So few items are merged at a stretch. */
+const AT_ONCE_ITEMS_MAX = 32;
+
+/** Merges what another store has, many items in slices between which the thread does other things. */
 export async function runMerge(
   engine: Engine,
   items: readonly RawItem[],
   isFirstSync: boolean,
 ): Promise<readonly RefusedItem[]> {
-  return commit(engine, { rehearse: false }, () => {
-    const { clock, now, database, seal } = engine;
-    const changes = beginChanges(database, seal, engine.watchers.trace(false, seal));
-    const result = mergeItems({ changes, database, seal, clock, nowMs: now(), isFirstSync }, items);
+  type Refused = readonly RefusedItem[];
+  const { clock, now, database, seal, watchers } = engine;
+  const merge = function* (): Generator<void, Outcome<Refused>> {
+    const changes = beginChanges(database, seal, watchers.trace(false, seal));
+    const result = yield* mergeItems({ changes, database, seal, clock, nowMs: now(), isFirstSync }, items);
     return { result, changes, origin: "remote", hasAudit: false };
-  });
+  };
+  if (items.length <= AT_ONCE_ITEMS_MAX) return commit(engine, { rehearse: false }, () => atOnce(merge()));
+  const committing = committingOf<Refused>(engine, false);
+  return committing.settle(
+    database.runInSlices(function* () {
+      return yield* committing.keep(yield* merge());
+    }),
+  );
 }
 
 /** Takes out what is no longer to be there, as no write of anybody's: listeners hear of it, other stores do not. */

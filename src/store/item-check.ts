@@ -82,7 +82,7 @@ function isEnding(value: unknown): boolean {
 function isEnvelope(value: unknown): value is Envelope {
   if (!isLoose(value)) return false;
   const { stamp, born, life, renames, seen, id, content } = value;
-  if (!isStampText(stamp) || !isStampText(born) || !isStampText(life)) return false;
+  if (!isStampText(stamp) || (born !== stamp && !isStampText(born)) || !isStampText(life)) return false;
   return isCount(renames, RENAMES_MAX) && isId(id) && isSeen(seen) && isContent(content);
 }
 

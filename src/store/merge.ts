@@ -1,5 +1,5 @@
 /** Takes in what another store has: the greater version of each key stays, the greater value of each register. */
-import { KeyError } from "../model/keys.ts";
+import { KeyError, keyBytes } from "../model/keys.ts";
 import type { Kind } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
 import type { Changes } from "./changes.ts";
@@ -11,7 +11,7 @@ import { writeJournal } from "./journal.ts";
 import { isOfZone, openEnvelope } from "./open-envelope.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
-import { type Clock, stampMs } from "./stamp.ts";
+import { type Clock, STAMP_ZERO, stampBehind } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
 import { collectionMs } from "./tombstones.ts";
 import { greaterActivation, greaterSerial, raisedSerial } from "./zone-row.ts";
@@ -32,25 +32,28 @@ export type MergeParts = {
   readonly isFirstSync: boolean;
 };
 
-/** Merges items in any order, and tells those that it refused. */
-export function mergeItems(parts: MergeParts, items: readonly RawItem[]): readonly RefusedItem[] {
+/** Merges items in any order, a step each, and tells those that it refused. */
+export function* mergeItems(parts: MergeParts, items: readonly RawItem[]): Generator<void, readonly RefusedItem[]> {
   const refused: RefusedItem[] = [];
   const floors: number[] = [];
   const others: number[] = [];
+  const futureFrom = stampBehind(parts.nowMs + STAMP_AHEAD_MAX_MS);
   for (const [index, item] of items.entries()) {
-    const reason = faultOf(item, parts.nowMs);
+    const reason = faultOf(item, parts.nowMs, futureFrom);
     if (reason !== undefined) refused.push({ index, reason });
     else (item.item === "floor" ? floors : others).push(index);
+    yield;
   }
   const changed = new Set<string>();
   const serials = new Map<string, number | undefined>();
+  let latest: Stamp = STAMP_ZERO;
   const merge = (index: number) => {
     const item = items[index];
     if (item === undefined) return;
     try {
       if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
       mergeItem(parts, item, changed);
-      for (const stamp of stampsOf(item)) parts.clock.observe(stamp);
+      for (const stamp of stampsOf(item)) if (stamp > latest) latest = stamp;
     } catch (thrown) {
       // Before anything of it was written: a key that is none, or more than a row may hold.
       if (!(thrown instanceof KeyError || thrown instanceof Refusal)) throw thrown;
@@ -58,8 +61,13 @@ export function mergeItems(parts: MergeParts, items: readonly RawItem[]): readon
     }
   };
   // A deletion says what it knew; a record of the zone's next life only that there was one.
-  for (const index of floors) merge(index);
-  for (const index of others) merge(index);
+  for (const indexes of [floors, others]) {
+    for (const index of indexes) {
+      merge(index);
+      yield;
+    }
+  }
+  parts.clock.observe(latest);
   if (!parts.isFirstSync) for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
   return refused.sort((left, right) => left.index - right.index);
 }
@@ -92,9 +100,9 @@ function stampsOf(item: RawItem): readonly Stamp[] {
   }
 }
 
-function faultOf(item: RawItem, nowMs: number): RefusalReason | undefined {
+function faultOf(item: RawItem, nowMs: number, futureFrom: string): RefusalReason | undefined {
   if (!isWellFormed(item)) return "malformed";
-  if (stampsOf(item).some((stamp) => stampMs(stamp) > nowMs + STAMP_AHEAD_MAX_MS)) return "future";
+  if (stampsOf(item).some((stamp) => stamp >= futureFrom)) return "future";
   if (item.item !== "object" || item.envelope.content.kind !== "tombstone") return undefined;
   return collectionMs(item.envelope.stamp) <= nowMs ? "collected" : undefined;
 }
@@ -144,8 +152,9 @@ function mergeObject(
     if (envelope.life < floor) return;
     if (envelope.life > floor) changes.raiseFloor(zone, envelope.life, undefined);
   }
-  const current = changes.at(kind, key);
-  if (current === undefined) changes.place(kind, key, envelope, undefined);
+  const bytes = keyBytes(kind, key);
+  const current = changes.at(kind, key, bytes);
+  if (current === undefined) changes.place(kind, key, envelope, undefined, bytes);
   else if (!choose(parts, kind, current, envelope)) return;
   if (zone !== undefined) changed.add(zone);
 }

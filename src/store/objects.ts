@@ -18,8 +18,13 @@ export function idKey(kind: Kind, id: string, objectKey?: Uint8Array): Uint8Arra
   return objectKey === undefined ? head : Buffer.concat([head, objectKey]);
 }
 
-export function readObject(database: Pick<Database, "get">, kind: Kind, key: NaturalKey): StoredEnvelope | undefined {
-  const text = database.get(TABLE.OBJECT, keyBytes(kind, key));
+export function readObject(
+  database: Pick<Database, "get">,
+  kind: Kind,
+  key: NaturalKey,
+  bytes = keyBytes(kind, key),
+): StoredEnvelope | undefined {
+  const text = database.get(TABLE.OBJECT, bytes);
   return text === undefined ? undefined : unpackEnvelope(text);
 }
 

@@ -76,6 +76,7 @@ export function place(
   key: NaturalKey,
   envelope: Envelope,
   before: StoredEnvelope | undefined,
+  bytes = keyBytes(kind, key),
 ): void {
   const { content } = envelope;
   const { body, sealed } =
@@ -92,9 +93,11 @@ export function place(
     throw new Refusal("invalid_request", `this ${kind} takes more than ${VALUE_BYTES_MAX} bytes to store`);
   }
   if (before !== undefined) keepUnseen(work, kind, before, envelope.life);
-  write(work, kind, before, after, text);
-  const moved = [key, ...settleIds(work, kind, before, after)];
-  if (kind === "record") for (const each of moved) settleName(work, each);
+  write(work, kind, before, after, bytes, text);
+  const moved = settleIds(work, kind, before, after);
+  if (kind !== "record") return;
+  settleName(work, key, bytes);
+  for (const each of moved) settleName(work, each, keyBytes(kind, each));
 }
 
 /** A record of an ended life that is replaced before the sweep comes to it. */
@@ -110,10 +113,10 @@ function write(
   kind: Kind,
   before: StoredEnvelope | undefined,
   after: StoredEnvelope,
+  bytes = keyBytes(kind, after.key),
   text = packEnvelope(after),
 ): void {
   touch(work, kind, after.key, before).latest = after;
-  const bytes = keyBytes(kind, after.key);
   work.database.put(TABLE.OBJECT, bytes, text);
   work.trace?.noteObject(kind, bytes, before, after);
   if (before !== undefined) {
@@ -209,9 +212,9 @@ function isSameHiding(before: Hidden | undefined, byId: Hidden | undefined): boo
 }
 
 /** Works out which records of the name of that key are in effect. */
-function settleName(work: Work, key: NaturalKey): void {
-  const [zone = "", name = "", type] = key;
-  if (!mayHaveRivals(work, zone, name, type)) return;
+function settleName(work: Work, key: NaturalKey, bytes: Uint8Array): void {
+  const [zone = "", name = "", type = ""] = key;
+  if (!mayHaveRivals(work, bytes, type)) return;
   const rows = work.database.range(TABLE.OBJECT, { prefix: keyBytes("record", [zone, name]), limit: TYPES_READ });
   const { floor } = work.zoneRow(zone);
   const present = rows
@@ -237,10 +240,20 @@ function settleName(work: Work, key: NaturalKey): void {
 const TYPES_READ = 1000;
 
 /** Most names have no record that owns its name, and then there is nothing to work out. */
-function mayHaveRivals({ database }: Work, zone: string, name: string, type: string | undefined): boolean {
-  for (const owner of OWNERS) {
-    if (owner === type || database.get(TABLE.OBJECT, keyBytes("record", [zone, name, owner])) !== undefined)
+function mayHaveRivals({ database }: Work, bytes: Uint8Array, type: string): boolean {
+  for (const [index, owner] of OWNERS.entries()) {
+    if (owner === type || database.get(TABLE.OBJECT, siblingKey(bytes, type, OWNER_PARTS[index]!)) !== undefined)
       return true;
   }
   return false;
+}
+const OWNER_PARTS = OWNERS.map((owner) => Buffer.from(`${owner}\0`));
+
+/** The key of the same name's record of another type: the type is the last part. */
+function siblingKey(bytes: Uint8Array, type: string, part: Uint8Array): Uint8Array {
+  const nameEnd = bytes.length - Buffer.byteLength(type) - 1;
+  const sibling = Buffer.allocUnsafe(nameEnd + part.length);
+  sibling.set(bytes.subarray(0, nameEnd));
+  sibling.set(part, nameEnd);
+  return sibling;
 }

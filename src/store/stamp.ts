@@ -65,6 +65,11 @@ export function stampMs(stamp: Stamp): number {
   return stamp === STAMP_ZERO ? 0 : Number.parseInt(stamp.slice(0, MS_DIGITS), 16);
 }
 
+/** What all stamps of later milliseconds are not below, and no others: to compare many with one moment. */
+export function stampBehind(ms: number): Stamp {
+  return (Math.floor(ms) + 1).toString(16).padStart(MS_DIGITS, "0");
+}
+
 /** The node that made it; "" of stamp zero. */
 export function stampNode(stamp: Stamp): string {
   return stamp.slice(TIME_CHARACTERS + 1);

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import type { RecordType } from "../../src/model/objects.ts";
 import { effective } from "../../src/store/effective.ts";
-import type { NodeStore } from "../../src/store/open-store.ts";
+import { type NodeStore, openStore } from "../../src/store/open-store.ts";
 import type { RawItem } from "../../src/store/raw-items.ts";
 import { type Chance, seededChance } from "../support/chance.ts";
 import { type TemporaryStore, temporaryStore } from "../support/store.ts";
@@ -242,45 +243,92 @@ function checkNothingVanished(world: World): void {
   }
 }
 
-async function runHistory(steps: readonly Step[]): Promise<void> {
-  let now = Date.parse("2026-01-01T00:00:00Z");
-  // Clocks that differ by a second, so that the order of stamps is not the order of events.
-  const clock = (offset: number) => () => {
-    now += 1;
-    return now + offset;
-  };
-  const temporaries: TemporaryStore[] = [];
-  for (let each = 0; each < STORES; each++) {
-    temporaries.push(await temporaryStore({ nodeId: `node-${each}`, now: clock(each * 1000) }));
+/** Everything to everyone, until nobody has news. */
+async function exchangeAll(world: World): Promise<void> {
+  for (let round = 0; round < 3; round++) {
+    for (let to = 0; to < STORES; to++)
+      for (let from = 0; from < STORES; from++) await exchange(world, from, to, undefined);
   }
+  for (const store of world.stores) await store.idle();
+}
+
+/** What two stores hold is equal where their digests are, and else not. */
+async function checkDigests(stores: readonly NodeStore[]): Promise<void> {
+  for (const store of stores) await store.digest.ready();
+  const [first, ...others] = stores.map((store) => ({ root: store.digest.root(), items: allItems(store) }));
+  for (const { root, items } of others) assert.equal(root === first?.root, isDeepStrictEqual(items, first?.items));
+}
+
+/** The versions that the leaves name are those of the items, however they are found. */
+async function checkVersions(store: NodeStore): Promise<void> {
+  const leaves = Array.from({ length: 65_536 }, (_, leaf) => leaf);
+  const versions = await store.digest.versions(leaves);
+  assert.deepEqual(versions.map(({ ref }) => ref).sort(), [...new Set(allItems(store).map(store.refOf))].sort());
+  assert.deepEqual(store.items(versions.map(({ ref }) => ref)), allItems(store));
+}
+
+function checkAlike(world: World): void {
+  const [first, ...others] = world.stores.map(everything);
+  for (const other of others) assert.deepEqual(other, first);
+  const [sent, ...sentByOthers] = world.stores.map((store) => allItems(store));
+  for (const other of sentByOthers) assert.deepEqual(other, sent);
+  for (const store of world.stores) checkOne(store);
+}
+
+type Opened = {
+  readonly world: World;
+  readonly pass: (ms: number) => void;
+  readonly reopen: (at: number) => Promise<void>;
+};
+
+/** Stores whose clocks differ by a second, so that the order of stamps is not the order of events. */
+async function withWorld(run: (opened: Opened) => Promise<void>): Promise<void> {
+  let now = Date.parse("2026-01-01T00:00:00Z");
+  const secretKey = { kind: "file", key: new Uint8Array(32) } as const;
+  const options = Array.from({ length: STORES }, (_, at) => {
+    return { nodeId: `node-${at}`, now: () => ++now + at * 1000, secretKey };
+  });
+  const temporaries: TemporaryStore[] = [];
+  for (const each of options) temporaries.push(await temporaryStore(each));
+  const stores = temporaries.map(({ store }) => store);
   try {
     let number = 0;
-    const world: World = {
-      stores: temporaries.map(({ store }) => store),
-      writes: [],
-      deletions: [],
-      outdated: new Set(),
-      next: () => ++number,
-    };
-    for (const step of steps) {
+    const world: World = { stores, writes: [], deletions: [], outdated: new Set(), next: () => ++number };
+    await run({
+      world,
+      pass: (ms) => {
+        now += ms;
+      },
+      reopen: async (at) => {
+        const [temporary, given] = [temporaries[at], options[at]];
+        if (temporary === undefined || given === undefined) return;
+        await stores[at]?.[Symbol.asyncDispose]();
+        stores[at] = await openStore({ directory: temporary.directory, ...given });
+      },
+    });
+  } finally {
+    for (const store of stores) await store[Symbol.asyncDispose]();
+    for (const temporary of temporaries) await temporary[Symbol.asyncDispose]();
+  }
+}
+
+async function runHistory(steps: readonly Step[]): Promise<void> {
+  await withWorld(async ({ world }) => {
+    // The first digest is kept from the beginning, the second one is built beside writes, the third one at the end.
+    const [first, second] = world.stores;
+    await first?.digest.ready();
+    for (const [at, step] of steps.entries()) {
+      if (at === steps.length >> 1) void second?.digest.isReady();
       await runStep(world, step);
     }
     for (const store of world.stores) checkOne(store);
-    // Everything to everyone, until nobody has news.
-    for (let round = 0; round < 3; round++) {
-      for (let to = 0; to < STORES; to++)
-        for (let from = 0; from < STORES; from++) await exchange(world, from, to, undefined);
-    }
-    for (const store of world.stores) await store.idle();
-    const [first, ...others] = world.stores.map(everything);
-    for (const other of others) assert.deepEqual(other, first);
-    const [sent, ...sentByOthers] = world.stores.map((store) => allItems(store));
-    for (const other of sentByOthers) assert.deepEqual(other, sent);
-    for (const store of world.stores) checkOne(store);
+    await checkDigests(world.stores.slice(0, 2));
+    await exchangeAll(world);
+    checkAlike(world);
     checkNothingVanished(world);
-  } finally {
-    for (const temporary of temporaries) await temporary[Symbol.asyncDispose]();
-  }
+    await checkDigests(world.stores);
+    for (const store of world.stores) await checkVersions(store);
+  });
 }
 
 test("stores that exchange what they have, in any order and repeatedly, end alike and lose nothing", async () => {
@@ -288,4 +336,27 @@ test("stores that exchange what they have, in any order and repeatedly, end alik
     numRuns: RUNS,
     interruptAfterTimeLimit: 60_000,
   });
+});
+
+test("stores agree when one of them has tidied up and the others have not, and go on alike", async () => {
+  const arbitrarySteps = fc.array(arbitraryStep, { minLength: 5, maxLength: 25, size: "max" });
+  const property = fc.asyncProperty(arbitrarySteps, arbitrarySteps, async (before, after) => {
+    await withWorld(async ({ world, pass, reopen }) => {
+      for (const store of world.stores) await store.digest.ready();
+      for (const step of before) await runStep(world, step);
+      await exchangeAll(world);
+      pass(32 * 86_400_000);
+      await checkDigests(world.stores);
+      await reopen(0);
+      await world.stores[0]?.idle();
+      await checkDigests(world.stores);
+      const roots = new Set(world.stores.map(({ digest }) => digest.root()));
+      assert.equal(roots.size, 1, "what is due counts on those that have not collected it");
+      for (const step of after) await runStep(world, step);
+      await exchangeAll(world);
+      checkAlike(world);
+      await checkDigests(world.stores);
+    });
+  });
+  await fc.assert(property, { numRuns: Math.ceil(RUNS / 3), interruptAfterTimeLimit: 60_000 });
 });
