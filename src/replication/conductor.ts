@@ -222,7 +222,6 @@ async function startOver(parts: ConductorParts, state: State, peer: Peer): Promi
   });
   for (const each of parts.peers.values()) each.outbox.drop();
   await parts.store.startOver();
-  await parts.store.setAgreement(0);
   state.persistedMs = 0;
   state.phase = "first-sync";
 }

@@ -175,6 +175,7 @@ function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId">
     startOver: () => {
       for (const ref of [...fake.items.keys()]) setItem(fake, ref, undefined);
       fake.startedOver++;
+      fake.lastAgreementMs = 0;
       return Promise.resolve();
     },
     applyRemote: (items) => {
