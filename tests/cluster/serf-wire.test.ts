@@ -1,5 +1,6 @@
 /** The bytes of membership against a live serf, by hand: only codec and sockets, and no state behind them. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
 import { type Codec, createCodec } from "../../src/cluster/codec.ts";
 import type {
@@ -158,6 +159,32 @@ for (const isCompressed of [true, false]) {
     assert.deepEqual(puppet.faults, []);
   });
 }
+
+test("a push/pull of many members, as long as compression needs to begin its table anew", async (context) => {
+  const path = requireSerf(context);
+  if (path === undefined) return;
+  await using serf = await startSerf(path, { name: "alpha", key: KEY });
+  const puppet = await openPuppet(context, "puppet", KEY);
+  // Port 9 throws away what it gets.
+  const endpoint = { address: LOOPBACK, port: 9 };
+  const many = Array.from({ length: 200 }, (_, index): AliveMessage => {
+    const meta = new Uint8Array(
+      createHash("shake256", { outputLength: 1 + 2 * index })
+        .update(String(index))
+        .digest(),
+    );
+    return { ...puppet.alive, node: `member-${index}`, endpoint, meta };
+  });
+  await puppet.ask(endpointOf(serf), statesOf([puppet.alive, ...many], true));
+  const known = await waitFor("all of them", WAIT_MS, async () => {
+    const states = await puppet.ask(endpointOf(serf), statesOf([puppet.alive], false));
+    assert.ok(states.type === "push-pull");
+    return states.nodes.length === many.length + 2 && states.nodes;
+  });
+  for (const { node, meta } of many) {
+    assert.deepEqual(known.find((state) => state.node === node)?.meta, meta, node);
+  }
+});
 
 test("another key is refused by both sides, over UDP and TCP", async (context) => {
   const path = requireSerf(context);
