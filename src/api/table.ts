@@ -10,6 +10,7 @@ import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
 import type { CommandContext } from "../commands/run.ts";
 import type { SignIn } from "../commands/sign-in.ts";
+import type { ConfigZeros } from "../model/config-documents.ts";
 import type { NodeListeners } from "../model/node.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { Store } from "../store/store.ts";
@@ -61,6 +62,8 @@ export type RouteParts = {
   readonly blocklist: BlocklistTools;
   /** The other nodes; its `peersAlive` says whether a new zone waits for them. */
   readonly cluster: ClusterView;
+  /** What this node's own configuration says where /config/replication says nothing. */
+  readonly replicationTiming?: ConfigZeros<"replication">;
   /** Where this node listens, with the ports in use. */
   readonly listeners: () => NodeListeners;
 };
@@ -91,7 +94,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...blocklistRoutes(context, parts.blocklist),
     ...cacheRoutes(context, parts.cache),
     ...debugRoutes(context, parts.debug),
-    ...configRoutes(context),
+    ...configRoutes(context, parts.replicationTiming),
     ...auditRoutes(context),
     ...nodeRoutes(context, cluster, parts.listeners),
     ...clusterRoutes(context, cluster),

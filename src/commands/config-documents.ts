@@ -1,5 +1,11 @@
 /** Reads and writes of the documents of settings that hold for the whole cluster. */
-import { type ConfigReading, configReading, configView, configWithUpdate } from "../model/config-documents.ts";
+import {
+  type ConfigReading,
+  type ConfigZeros,
+  configReading,
+  configView,
+  configWithUpdate,
+} from "../model/config-documents.ts";
 import type { ConfigName, ConfigSettings } from "../model/config-schemas.ts";
 import type { ConfigBody } from "../model/objects.ts";
 import { type FieldFault, Refusal, refuseFaults } from "../model/refusal.ts";
@@ -8,8 +14,12 @@ import { permitUnconfined } from "./permit.ts";
 import { type Caller, type CommandContext, etagOf, requireMatch, runCommand } from "./run.ts";
 
 /** What is configured and what applies. */
-export function readConfig<Name extends ConfigName>(reader: Pick<StoreReader, "get">, name: Name): ConfigReading<Name> {
-  return configReading(name, reader.get("config", [name])?.body.settings ?? {});
+export function readConfig<Name extends ConfigName>(
+  reader: Pick<StoreReader, "get">,
+  name: Name,
+  zeros?: ConfigZeros<Name>,
+): ConfigReading<Name> {
+  return configReading(name, reader.get("config", [name])?.body.settings ?? {}, zeros);
 }
 
 /** `readConfig` without a look into the store at every call: for what asks at every request. It ends with the store. */
@@ -31,25 +41,36 @@ export type ConfigOutcome = {
 };
 
 /** The document as GET shows it. */
-export function viewConfig(reader: Pick<StoreReader, "get">, name: ConfigName): ConfigOutcome {
+export function viewConfig<Name extends ConfigName>(
+  reader: Pick<StoreReader, "get">,
+  name: Name,
+  zeros?: ConfigZeros<Name>,
+): ConfigOutcome {
   const stored = reader.get("config", [name]);
-  const view = configView(name, readConfig(reader, name));
+  const view = configView(name, readConfig(reader, name, zeros));
   return stored === undefined ? { view } : { view, etag: etagOf(stored) };
 }
 
-/** Changes the fields given, as one command. `faultsOf` tells what of the outcome this node in particular cannot take. */
+/** What of a document is a matter of the node that is asked. */
+export type ConfigOfNode<Name extends ConfigName> = {
+  /** What of the outcome this node in particular cannot take. */
+  readonly faultsOf?: (settings: ConfigSettings<Name>) => readonly FieldFault[];
+  readonly zeros?: ConfigZeros<Name>;
+};
+
+/** Changes the fields given, as one command. */
 export function putConfig<Name extends ConfigName>(
   context: CommandContext,
   caller: Caller,
   name: Name,
   given: Readonly<Record<string, unknown>>,
-  faultsOf: (settings: ConfigSettings<Name>) => readonly FieldFault[] = () => [],
+  { faultsOf = () => [], zeros }: ConfigOfNode<Name> = {},
 ): Promise<ConfigOutcome> {
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write settings");
     const before = tx.get("config", [name]);
-    const settings = configWithUpdate(name, before?.body.settings ?? {}, given);
-    refuseFaults(faultsOf(configReading(name, settings).effective));
+    const settings = configWithUpdate(name, before?.body.settings ?? {}, given, zeros);
+    refuseFaults(faultsOf(configReading(name, settings, zeros).effective));
     requireKey(tx, name, settings);
     if (before !== undefined) requireMatch(caller, before);
     else requireNoVersion(caller);
@@ -64,7 +85,7 @@ export function putConfig<Name extends ConfigName>(
       resource_name: name,
       ...(isChanged ? { before: before?.body ?? { name, settings: {} }, after: body } : { result: "unchanged" }),
     });
-    return viewConfig(tx, name);
+    return viewConfig(tx, name, zeros);
   });
 }
 

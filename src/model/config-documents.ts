@@ -31,6 +31,9 @@ export function configViewSchema(name: ConfigName): TObject {
   return Type.Object({ ...CONFIG_SCHEMAS[name].properties, effective: CONFIG_SCHEMAS[name] });
 }
 
+/** What 0 stands for: of most documents the same on every node, of `replication` what the node's own configuration says. */
+export type ConfigZeros<Name extends ConfigName> = Partial<ConfigSettings<Name>>;
+
 /**
  * What the stored settings say. A field that this version does not know or take, because another version wrote it, is
  * passed over: a peer must not be able to stop a node by it.
@@ -38,6 +41,7 @@ export function configViewSchema(name: ConfigName): TObject {
 export function configReading<Name extends ConfigName>(
   name: Name,
   stored: Readonly<Record<string, unknown>>,
+  zeros: ConfigZeros<Name> = CONFIG_ZEROS[name] ?? {},
 ): ConfigReading<Name> {
   const configured: Record<string, unknown> = { ...CONFIG_UNSET[name] };
   for (const [field, schema] of Object.entries(CONFIG_SCHEMAS[name].properties)) {
@@ -45,7 +49,7 @@ export function configReading<Name extends ConfigName>(
     if (value !== undefined && checkShape(schema, value).length === 0) configured[field] = value;
   }
   const effective = { ...configured };
-  for (const [field, value] of Object.entries(CONFIG_ZEROS[name] ?? {})) {
+  for (const [field, value] of Object.entries(zeros)) {
     if (effective[field] === 0) effective[field] = value;
   }
   return { configured: settingsOf(name, configured), effective: settingsOf(name, effective) };
@@ -80,13 +84,14 @@ function maskSettings(name: ConfigName, settings: object): Readonly<Record<strin
  * The settings to store after a PUT: the fields given replace those stored, null and what is the default anyway are left
  * out. Throws `invalid_request`.
  */
-export function configWithUpdate(
-  name: ConfigName,
+export function configWithUpdate<Name extends ConfigName>(
+  name: Name,
   stored: Readonly<Record<string, unknown>>,
   given: Readonly<Record<string, unknown>>,
+  zeros?: ConfigZeros<Name>,
 ): Readonly<Record<string, unknown>> {
   const { effective, ...fields } = given;
-  refuseFaults(effectiveFaults(name, stored, effective));
+  refuseFaults(effectiveFaults(configView(name, configReading(name, stored, zeros)).effective, effective));
   // A secret that is not given stays as one that is given as "***", and is bound to where it goes like that.
   const asked = { ...maskSecrets("config", { settings: stored }).settings, ...fields };
   const restored = restoreSecrets("config", { settings: asked }, { settings: stored });
@@ -99,17 +104,12 @@ export function configWithUpdate(
       ([field, value]) => value !== null && value !== undefined && !isDeepStrictEqual(value, unset[field]),
     ),
   );
-  refuseFaults(configFaults(name, configReading(name, next).effective));
+  refuseFaults(configFaults(name, configReading(name, next, zeros).effective));
   return next;
 }
 
 /** Who sends back what GET gave means no change by it. */
-function effectiveFaults(
-  name: ConfigName,
-  stored: Readonly<Record<string, unknown>>,
-  given: unknown,
-): readonly FieldFault[] {
-  if (given === undefined || isDeepStrictEqual(given, configView(name, configReading(name, stored)).effective))
-    return [];
+function effectiveFaults(shown: unknown, given: unknown): readonly FieldFault[] {
+  if (given === undefined || isDeepStrictEqual(given, shown)) return [];
   return [{ pointer: "/effective", detail: "is read-only and differs from what applies" }];
 }

@@ -270,5 +270,5 @@ export const CONFIG_UNSET: { readonly [Name in ConfigName]: ConfigSettings<Name>
 /** What 0 stands for. */
 export const CONFIG_ZEROS: { readonly [Name in ConfigName]?: Partial<ConfigSettings<Name>> } = {
   "rate-limits": { auth: 60, upload: 6, write: 6_000, read: 30_000 },
-  replication: { push_pull_interval_seconds: 30, readyz_queue_threshold: 5_000 },
+  replication: { push_pull_interval_seconds: 30, readyz_queue_threshold: limits.READYZ_QUEUE_THRESHOLD },
 };

@@ -113,6 +113,8 @@ export const CACHE_BYTES_MIN = 2 ** 20;
 export const CACHE_BYTES_MAX = 2 ** 32;
 export const CACHE_TTL_SECONDS_MAX = 604_800;
 export const PUSH_PULL_SECONDS_MAX = 3_600;
+/** Where 0 is configured. */
+export const READYZ_QUEUE_THRESHOLD = 5_000;
 export const QUEUE_THRESHOLD_MAX = 10_000_000;
 export const PROBE_HOSTS_MAX = 100;
 export const OTLP_INTERVAL_SECONDS_MAX = 3_600;

@@ -19,6 +19,7 @@ import { addressToText, hostText } from "../listen/address.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { ControlPlaneOptions } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
+import { replicationTiming } from "./replication-readiness.ts";
 
 /** What the API shows of other parts of the node. */
 export type ApiViews = {
@@ -64,6 +65,7 @@ export async function openApi(
       ...views,
       blocklist: { read: imports.readBlocklist, inForce: blocklistInForce },
       cluster,
+      replicationTiming: replicationTiming(config),
       listeners: () => ({
         dns: options.dns.map(addressToText),
         api: addressToText({ bytes: api.bytes, port: server.port }),

@@ -4,7 +4,12 @@ import { ipFromText } from "../base/ip.ts";
 import { LOG_LEVELS } from "../base/log.ts";
 import { isWildcard } from "../listen/address.ts";
 import { UDP_SLOT_BYTES } from "../listen/limits.ts";
-import { PASSWORD_CHARACTERS_MAX, PASSWORD_CHARACTERS_MIN } from "../model/limits.ts";
+import {
+  PASSWORD_CHARACTERS_MAX,
+  PASSWORD_CHARACTERS_MIN,
+  PUSH_PULL_SECONDS_MAX,
+  QUEUE_THRESHOLD_MAX,
+} from "../model/limits.ts";
 import { EVENT_TYPES } from "../notify/event.ts";
 import { environmentSettings } from "./config-environment.ts";
 import { readConfigFile } from "./config-file.ts";
@@ -113,13 +118,13 @@ export const SETTINGS = {
   },
   "replication.join": { type: PEERS, fallback: "", help: "host:port of peers", isUnused: true },
   "replication.push_pull_interval_seconds": {
-    type: wholeNumber(1, MOST_SECONDS),
+    type: wholeNumber(1, PUSH_PULL_SECONDS_MAX),
     fallback: "30",
     help: "how often peers compare all they hold",
     isUnused: true,
   },
   "replication.readyz_queue_threshold": {
-    type: wholeNumber(0, 100_000_000),
+    type: wholeNumber(0, QUEUE_THRESHOLD_MAX),
     fallback: "5000",
     help: "changes waiting beyond which the node is not ready; 0: 5000",
     isUnused: true,

@@ -1,4 +1,7 @@
 /** What of the replication makes a node ready or not: a node that is not is drained, and DNS answers on all the while. */
+import type { ConfigSettings } from "../model/config-schemas.ts";
+import { READYZ_QUEUE_THRESHOLD } from "../model/limits.ts";
+import type { Config } from "./config.ts";
 import type { Component } from "./management.ts";
 
 export type ReplicationFigures = {
@@ -17,11 +20,10 @@ export type ReplicationFigures = {
 
 export type ReplicationSettings = {
   readonly pushPullIntervalMs: number;
-  /** Changes; 0: QUEUE_THRESHOLD. */
+  /** Changes; 0: READYZ_QUEUE_THRESHOLD. */
   readonly queueThreshold: number;
 };
 
-const QUEUE_THRESHOLD = 5_000;
 const FRESHNESS_INTERVALS = 5;
 const FRESHNESS_MAX_MS = 30 * 60_000;
 
@@ -39,7 +41,7 @@ export function replicationReadiness(
   { pushPullIntervalMs, queueThreshold }: ReplicationSettings,
 ): Readonly<Record<"initial_sync" | "replication_queue" | "replication_freshness", Component>> {
   const { hasSynced, syncedItems, queueDepth, sinceExchangeMs, peersAlive } = figures;
-  const threshold = queueThreshold === 0 ? QUEUE_THRESHOLD : queueThreshold;
+  const threshold = queueThreshold === 0 ? READYZ_QUEUE_THRESHOLD : queueThreshold;
   const windowMs = freshnessWindowMs(pushPullIntervalMs, figures.applyMs);
   return {
     initial_sync: hasSynced
@@ -66,4 +68,15 @@ function waitingText(peersAlive: number, items: number): string {
 
 function seconds(ms: number): number {
   return Math.round(ms / 1000);
+}
+
+/**
+ * What this node's own configuration says of the timing, which holds where /config/replication says nothing: the `zeros` of
+ * readConfig(store, "replication", zeros), whose `effective` is what a node starts with.
+ */
+export function replicationTiming(config: Config): ConfigSettings<"replication"> {
+  return {
+    push_pull_interval_seconds: config["replication.push_pull_interval_seconds"],
+    readyz_queue_threshold: config["replication.readyz_queue_threshold"] || READYZ_QUEUE_THRESHOLD,
+  };
 }

@@ -14,6 +14,7 @@ import type { Log } from "../../src/base/log.ts";
 import type { Actor, CommandContext } from "../../src/commands/run.ts";
 import type { Role } from "../../src/model/objects.ts";
 import { Refusal } from "../../src/model/refusal.ts";
+import type { NodeStore } from "../../src/store/open-store.ts";
 import { temporaryStore } from "./store.ts";
 
 export type ApiReply = {
@@ -39,6 +40,8 @@ export type ApiRequest = {
 export type TestApi = AsyncDisposable & {
   readonly context: CommandContext;
   readonly store: CommandContext["store"];
+  /** The same with what other nodes ask of it. */
+  readonly nodeStore: NodeStore;
   readonly server: ApiServer;
   readonly url: string;
   readonly directory: string;
@@ -79,6 +82,7 @@ export async function startApi(
   return {
     context,
     store: context.store,
+    nodeStore: temporary.store,
     server,
     url: server.url,
     directory,

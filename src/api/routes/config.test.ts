@@ -42,6 +42,19 @@ test("rate limits: 0 is what was configured, and the default is what applies", a
   assert.equal(follow().effective.auth, 60);
 });
 
+test("replication: what nobody put is what the node's own configuration says, and goes back as it was read", async () => {
+  const timing = { push_pull_interval_seconds: 7, readyz_queue_threshold: 900 };
+  await using api = await startApi((context) => configRoutes(context, timing));
+  const path = "/config/replication";
+  const unset = (await api.ask("GET", path)).body;
+  assert.deepEqual(unset, { push_pull_interval_seconds: 0, readyz_queue_threshold: 0, effective: timing });
+  assert.deepEqual((await api.ask("PUT", path, { json: unset })).body, unset);
+  const put = (await api.ask("PUT", path, { json: { ...unset, push_pull_interval_seconds: 60 } })).body;
+  assert.deepEqual(put.effective, { push_pull_interval_seconds: 60, readyz_queue_threshold: 900 });
+  const wrong = await api.ask("PUT", path, { json: { effective: { ...timing, readyz_queue_threshold: 5_000 } } });
+  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, "/effective"]);
+});
+
 const refused: readonly (readonly [string, object, string])[] = [
   ["/config/rate-limits", { auth: "1" }, "/auth"],
   ["/config/rate-limits", { reads: 1 }, "/reads"],

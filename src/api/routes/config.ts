@@ -1,10 +1,9 @@
 /** /config/*, /transport-config and /observability/otlp: the settings that hold for the whole cluster. */
-import { putConfig, viewConfig } from "../../commands/config-documents.ts";
+import { type ConfigOfNode, putConfig, viewConfig } from "../../commands/config-documents.ts";
 import type { CommandContext } from "../../commands/run.ts";
-import { configUpdateSchema, configViewSchema } from "../../model/config-documents.ts";
-import type { ConfigName, ConfigSettings } from "../../model/config-schemas.ts";
+import { type ConfigZeros, configUpdateSchema, configViewSchema } from "../../model/config-documents.ts";
+import type { ConfigName } from "../../model/config-schemas.ts";
 import type { Role } from "../../model/objects.ts";
-import type { FieldFault } from "../../model/refusal.ts";
 import { type Route, route } from "../route.ts";
 
 /** Where a document is, what it is called in the documentation, and who may read and write it. */
@@ -43,9 +42,12 @@ const DOCUMENTS: { readonly [Name in ConfigName]: Place } = {
   },
 };
 
-/** The routes of the documents that are about settings and nothing else. */
-export function configRoutes(context: CommandContext): readonly Route[] {
-  return CONFIG_NAMES.flatMap((name) => documentRoutes(context, name));
+/** The routes of the documents that are about settings and nothing else. `timing`: of replication, as this node's own configuration has it. */
+export function configRoutes(context: CommandContext, timing?: ConfigZeros<"replication">): readonly Route[] {
+  return [
+    ...CONFIG_NAMES.flatMap((name) => documentRoutes(context, name)),
+    ...documentRoutes(context, "replication", timing === undefined ? {} : { zeros: timing }),
+  ];
 }
 
 const CONFIG_NAMES: readonly ConfigName[] = [
@@ -56,18 +58,17 @@ const CONFIG_NAMES: readonly ConfigName[] = [
   "query-log",
   "dynamic-dns",
   "cache",
-  "replication",
   "health-probe-policy",
   "private-endpoints",
   "transport",
   "otlp",
 ];
 
-/** The routes of one document; see putConfig for `faultsOf`. */
+/** The routes of one document. */
 export function documentRoutes<Name extends ConfigName>(
   context: CommandContext,
   name: Name,
-  faultsOf?: (settings: ConfigSettings<Name>) => readonly FieldFault[],
+  ofNode: ConfigOfNode<Name> = {},
 ): readonly Route[] {
   const { path, title, tag = "configuration", read = "readonly", write = "admin" } = DOCUMENTS[name];
   const response = configViewSchema(name);
@@ -80,7 +81,7 @@ export function documentRoutes<Name extends ConfigName>(
       access: read,
       response,
       handle: () => {
-        const { view, etag } = viewConfig(context.store, name);
+        const { view, etag } = viewConfig(context.store, name, ofNode.zeros);
         return { headers: etag === undefined ? {} : { etag }, body: view };
       },
     }),
@@ -93,7 +94,7 @@ export function documentRoutes<Name extends ConfigName>(
       body: configUpdateSchema(name),
       response,
       handle: async ({ body, caller }) => {
-        const { view, etag } = await putConfig(context, caller, name, body, faultsOf);
+        const { view, etag } = await putConfig(context, caller, name, body, ofNode);
         return { headers: etag === undefined || caller.dryRun ? {} : { etag }, body: view };
       },
     }),

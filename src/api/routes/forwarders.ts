@@ -71,9 +71,10 @@ export function forwarderRoutes(context: ForwardContext): readonly Route[] {
   const find = ({ id }: { readonly id: string }) => void requireById(context.store, "forwarder", id);
   return [
     // Where a node's addresses have changed, the forwarder must still be able to be disabled.
-    ...documentRoutes(context, "default-forwarder", ({ enabled, upstreams }) =>
-      enabled ? ownSocketFaults("/upstreams", upstreams, context.isOwnSocket) : [],
-    ),
+    ...documentRoutes(context, "default-forwarder", {
+      faultsOf: ({ enabled, upstreams }) =>
+        enabled ? ownSocketFaults("/upstreams", upstreams, context.isOwnSocket) : [],
+    }),
     ...documentRoutes(context, "hardening"),
     ...readRoutes(context),
     route({
