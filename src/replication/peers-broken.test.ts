@@ -36,6 +36,18 @@ test("a peer that is silent is closed and told of, and one that has nothing to s
   assert.equal(two.incoming[0]?.closed, "nothing came from the peer any more");
 });
 
+test("a stream that has carried enough is closed and dialed again, with new keys", async () => {
+  await using one = await labNode("n1", { limits: { ...FAST, renewBytes: 100_000 } });
+  await using two = await labNode("n2");
+  one.peers.setPeers([two.address]);
+  await waitFor("a stream", 5_000, () => one.outgoing.length === 1);
+  one.outgoing[0]?.channel.send(Buffer.alloc(100_000));
+  await waitFor("another", 5_000, () => one.outgoing.length === 2 && two.incoming.length === 2);
+  assert.equal(two.incoming[0]?.messages.length, 1);
+  assert.equal(two.incoming[0]?.closed, "its keys have been used for long enough");
+  assert.deepEqual([...one.resets, ...two.resets], []);
+});
+
 test("pings tell how far the clocks are apart, as they move", async () => {
   let ahead = 3_000;
   await using one = await labNode("n1", { limits: FAST });

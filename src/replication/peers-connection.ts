@@ -24,6 +24,8 @@ export type ConnectionSettings = {
   readonly pingMs: number;
   /** So many pings in a row without a byte from the peer, and the stream is closed. */
   readonly silentPings: number;
+  /** A stream that has carried so many bytes is closed, to be dialed again with new keys (RFC 8446 section 5.5). */
+  readonly renewBytes: number;
 };
 
 export type ConnectionHandlers = {
@@ -71,8 +73,7 @@ export function beginConnection(settings: ConnectionSettings, handlers: Connecti
     handlers.onWelcome(peer);
     const { stream, listener } = openStream({
       ...{ wire: of, peer, skew, timers, wallMs, opened: handlers.opened },
-      pingMs: settings.pingMs,
-      silentPings: settings.silentPings,
+      limits: settings,
       onEnd: (end) => handlers.onEnd(stream, end),
     });
     handlers.onOpen(stream);

@@ -13,9 +13,10 @@ import { createFailures, type FailedPeer, type Failure, type FailureKind } from 
 import type { Stream, StreamEnd } from "./peers-stream.ts";
 import { createStreamTls, type Handshake, replicationKey, type StreamTls } from "./tls.ts";
 
-export type StreamLimits = Pick<ConnectionSettings, "openingMs" | "pingMs" | "silentPings">;
+export type StreamLimits = Pick<ConnectionSettings, "openingMs" | "pingMs" | "silentPings" | "renewBytes">;
 
-export const STREAM_LIMITS: StreamLimits = { openingMs: 5_000, pingMs: 5_000, silentPings: 3 };
+/** AES-GCM is good for some 2^38 bytes under one key; there is no way to ask for another on a stream that is open. */
+export const STREAM_LIMITS: StreamLimits = { openingMs: 5_000, pingMs: 5_000, silentPings: 3, renewBytes: 2 ** 36 };
 
 export type ConnectionsOptions = {
   /** 32 bytes that the nodes of one cluster, and nobody else, have. */

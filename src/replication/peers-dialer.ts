@@ -20,8 +20,10 @@ export type Dialer = {
   readonly opened: () => void;
   /** The attempt or the stream is over. */
   readonly ended: () => void;
-  /** Dials now where it would wait. */
+  /** Dials now where it would wait, and begins with short waits again: the peer is said to be alive. */
   readonly hurry: () => void;
+  /** The peer has reached us. Dials now where it waits because it could not be reached; not where its streams end at once. */
+  readonly encourage: () => void;
   /** Gives up, and an attempt that is under way; an open stream is its owner's. */
   readonly stop: () => void;
 };
@@ -36,6 +38,7 @@ export function redialDelayMs(failures: number, random: number): number {
 export function createDialer({ dial, timers, random }: DialerOptions): Dialer {
   let failures = 0;
   let openedAtMs: number | undefined;
+  let wasOpen = false;
   let attempt: DialAttempt | undefined;
   let callOff: (() => void) | undefined;
   let isStopped = false;
@@ -47,6 +50,11 @@ export function createDialer({ dial, timers, random }: DialerOptions): Dialer {
   const wait = (delayMs: number) => {
     callOff = timers.after(delayMs, start);
   };
+  const dialNow = () => {
+    if (callOff === undefined || isStopped) return;
+    callOff();
+    wait(0);
+  };
   wait(0);
   return {
     opened: () => {
@@ -54,6 +62,7 @@ export function createDialer({ dial, timers, random }: DialerOptions): Dialer {
     },
     ended: () => {
       const lived = openedAtMs === undefined ? 0 : timers.now() - openedAtMs;
+      wasOpen = openedAtMs !== undefined;
       failures = lived >= GOOD_STREAM_MS ? 1 : failures + 1;
       openedAtMs = undefined;
       attempt = undefined;
@@ -61,9 +70,10 @@ export function createDialer({ dial, timers, random }: DialerOptions): Dialer {
     },
     hurry: () => {
       failures = 0;
-      if (callOff === undefined || isStopped) return;
-      callOff();
-      wait(0);
+      dialNow();
+    },
+    encourage: () => {
+      if (!wasOpen) dialNow();
     },
     stop: () => {
       isStopped = true;

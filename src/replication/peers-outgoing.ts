@@ -20,6 +20,7 @@ export type Outgoing = {
   /** Dials the new ones at once, dials those again whose address is another, and forgets those that are missing, which it gives. */
   readonly setPeers: (peers: readonly PeerAddress[]) => readonly string[];
   readonly hurry: (nodeId: string) => void;
+  readonly encourage: (nodeId: string) => void;
   readonly states: () => ReadonlyMap<string, OutgoingState>;
 };
 
@@ -87,6 +88,7 @@ export function createOutgoing(connections: Connections, timers: Timers, random:
       return missing.map(([nodeId]) => nodeId);
     },
     hurry: (nodeId) => dialed.get(nodeId)?.dialer.hurry(),
+    encourage: (nodeId) => dialed.get(nodeId)?.dialer.encourage(),
     states: () => new Map([...dialed].map(([nodeId, entry]) => [nodeId, stateOf(entry)])),
   };
 }

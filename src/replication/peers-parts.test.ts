@@ -87,6 +87,29 @@ test("a dialer dials at once, then waits longer and longer, unless it is told to
   assert.equal(at.length, 6);
 });
 
+test("a peer that reaches us is dialed at once where it could not be reached, but not where its streams end at once", async () => {
+  const clock = createSimulatedClock();
+  let dials = 0;
+  const dial = () => {
+    dials++;
+    return { abandon: () => {} };
+  };
+  const dialer = createDialer({ dial, timers: clock, random: () => 1 });
+  await clock.pass(0);
+  dialer.ended();
+  dialer.encourage();
+  await clock.pass(0);
+  assert.equal(dials, 2);
+  dialer.opened();
+  dialer.ended();
+  dialer.encourage();
+  await clock.pass(399);
+  assert.equal(dials, 2);
+  await clock.pass(1);
+  assert.equal(dials, 3);
+  dialer.stop();
+});
+
 test("failures are counted each time and said once a minute a peer; another key in words that name the setting", async () => {
   const clock = createSimulatedClock();
   const lines: string[] = [];

@@ -37,9 +37,13 @@ export type StreamOptions = {
   readonly skew: SkewSample;
   readonly timers: Timers;
   readonly wallMs: () => number;
-  readonly pingMs: number;
-  /** So many pings in a row without a byte from the peer, and it is gone. */
-  readonly silentPings: number;
+  readonly limits: {
+    readonly pingMs: number;
+    /** So many pings in a row without a byte from the peer, and it is gone. */
+    readonly silentPings: number;
+    /** What a stream may carry, both ways together. */
+    readonly renewBytes: number;
+  };
   readonly opened: ChannelOpened;
   /** Called once, after the handlers' `onClose`. */
   readonly onEnd: (end: StreamEnd) => void;
@@ -49,7 +53,10 @@ export type StreamOptions = {
 export function openStream(options: StreamOptions): { readonly stream: Stream; readonly listener: WireListener } {
   const { wire, peer, timers, opened } = options;
   const openedAtMs = timers.now();
-  const pulse = createPulse(options, () => finish({ by: "reset", reason: "nothing came from the peer any more" }));
+  const pulse = createPulse(options, {
+    onSilent: () => finish({ by: "reset", reason: "nothing came from the peer any more" }),
+    onWorn: () => close("its keys have been used for long enough"),
+  });
   let isOpen = true;
   let handlers: ChannelHandlers | undefined;
   const conclude = (end: StreamEnd) => {
@@ -109,7 +116,11 @@ export function openStream(options: StreamOptions): { readonly stream: Stream; r
 }
 
 /** Pings, their answers, and what both tell. */
-function createPulse({ wire, skew, timers, wallMs, pingMs, silentPings }: StreamOptions, onSilent: () => void) {
+function createPulse(
+  { wire, skew, timers, wallMs, limits }: StreamOptions,
+  { onSilent, onWorn }: { readonly onSilent: () => void; readonly onWorn: () => void },
+) {
+  const { pingMs, silentPings, renewBytes } = limits;
   let samples: SkewSample[] = [skew];
   let heardBytes = wire.bytesIn();
   let silent = 0;
@@ -121,6 +132,7 @@ function createPulse({ wire, skew, timers, wallMs, pingMs, silentPings }: Stream
     silent = heard === heardBytes ? silent + 1 : 0;
     heardBytes = heard;
     if (silent >= silentPings) return onSilent();
+    if (heard + wire.bytesOut() >= renewBytes) return onWorn();
     sent = { wallMs: wallMs(), atMs: timers.now() };
     wire.send(FRAME.PING, encodeTimes(sent.wallMs));
   };

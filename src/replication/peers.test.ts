@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { introduce, type LabNode, labNode, relayTo } from "../../tests/support/stream-lab.ts";
 import { waitFor } from "../../tests/support/wait.ts";
+import { openClusterPort } from "../cluster/sockets.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const texts = (messages: readonly Uint8Array[] = []) => messages.map((message) => Buffer.from(message).toString());
@@ -109,6 +110,18 @@ test("a member that moved is dialed at its new address", async () => {
   one.peers.setPeers([two.address]);
   await waitFor("a stream", 5_000, () => one.peers.states()[0]?.outgoing);
   assert.equal(one.peers.states()[0]?.lastFailure, undefined);
+});
+
+test("streams come in by the port that membership has too", async () => {
+  await using one = await labNode("n1");
+  await using two = await labNode("n2");
+  await using port = await openClusterPort({ listen: { host: "127.0.0.1", port: 0 }, onTls: two.peers.accept });
+  port.start({ onPacket: () => {}, onExchange: () => {} });
+  one.peers.setPeers([{ nodeId: "n2", endpoint: port.local }]);
+  await waitFor("a stream", 5_000, () => one.outgoing.length === 1 && two.incoming.length === 1);
+  one.outgoing[0]?.channel.send(Buffer.alloc(300_000, 1));
+  await waitFor("a message", 5_000, () => two.incoming[0]?.messages[0]?.length === 300_000);
+  assert.equal(port.figures().tlsHandedOver, 1);
 });
 
 test("a newer stream of the same instance takes the place of the older", async () => {

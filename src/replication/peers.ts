@@ -55,7 +55,7 @@ export function createPeers(options: PeersOptions): Peers {
   const outgoing = createOutgoing(connections, options.timers, options.random ?? Math.random);
   const gate = createGate(limits, (key) => memberKeys.has(key));
   // Whoever can reach us can likely be reached again.
-  const incoming = createIncoming(connections, gate, outgoing.hurry);
+  const incoming = createIncoming(connections, gate, outgoing.encourage);
   const setPeers = (peers: readonly PeerAddress[]) => {
     if (connections.isClosed()) return;
     const own = options.self().nodeId;
