@@ -6,6 +6,7 @@ import type { StoredEnvelope } from "./envelope.ts";
 import { aliasRef, objectRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
 import type { Seal } from "./seal.ts";
+import { STAMP_ZERO } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
 import type { ZoneRow } from "./zone-row.ts";
 
@@ -41,6 +42,14 @@ export type Trace = {
   readonly finish: () => Generator<void, Traced>;
 };
 
+/** What only its hiding tells apart is the same to all others, but for when it leaves. Stamp zero says nothing of a version. */
+function areSame(before: StoredEnvelope | undefined, after: StoredEnvelope | undefined): boolean {
+  if (before === undefined || after === undefined) return before === after;
+  if (before.envelope === after.envelope) return true;
+  const { stamp, life } = before.envelope;
+  return stamp !== STAMP_ZERO && stamp === after.envelope.stamp && life === after.envelope.life;
+}
+
 type Edit = { readonly ref: ItemRef; readonly before: Counted | undefined; readonly after: Counted | undefined };
 
 export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
@@ -53,8 +62,7 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
   };
   return {
     noteObject: (kind, key, before, after) => {
-      // What only its hiding tells apart is the same to all others, but for when it leaves.
-      const isSame = before?.envelope.stamp === after?.envelope.stamp && before?.envelope.life === after?.envelope.life;
+      const isSame = areSame(before, after);
       if (isSame && before?.hidden?.untilMs === after?.hidden?.untilMs) return;
       const ref = objectRef(kind, (after ?? before)?.key ?? [], key);
       if (isLocal && !isSame) made.add(ref);
