@@ -152,7 +152,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     ping: (node, message, timeoutMs) => track(ping(context, node, message, timeoutMs)),
     onExchange: async (exchange, from) => {
       if (context.isStopped || counts.incoming >= EXCHANGES_IN_MAX) {
-        options.counters.dropped.full++;
+        if (!context.isStopped) options.counters.dropped.full++;
         exchange.close();
         return;
       }

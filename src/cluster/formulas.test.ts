@@ -42,8 +42,8 @@ test("broadcasts are sent more often the more members there are, payloads until 
     [1, 9, 10, 99, 100].map((members) => retransmitLimit(members, 4)),
     [4, 4, 8, 8, 12],
   );
-  assert.equal(userTransmitLimit(5, 4, 3), 4);
-  assert.equal(userTransmitLimit(300, 4, 3), 200);
+  assert.equal(userTransmitLimit(1, 4), 4);
+  assert.equal(userTransmitLimit(300, 4), 600);
 });
 
 test("push/pull keeps its interval up to 32 members, and grows rarer beyond", () => {

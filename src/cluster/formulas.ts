@@ -35,8 +35,8 @@ export function retransmitLimit(members: number, multiplier: number): number {
 }
 
 /** How often a payload of `broadcast` is sent: nobody passes it on, so that everybody's turn comes twice. */
-export function userTransmitLimit(members: number, multiplier: number, gossipNodes: number): number {
-  return Math.max(retransmitLimit(members, multiplier), Math.ceil((2 * members) / gossipNodes));
+export function userTransmitLimit(members: number, multiplier: number): number {
+  return Math.max(retransmitLimit(members, multiplier), 2 * members);
 }
 
 /** From this many members on push/pull grows rarer, so that all of them together keep their pace. */

@@ -82,10 +82,10 @@ function createParts(options: MembershipOptions) {
   const table = createNodeTable(createSelf(options), random);
   // Who has stood still itself doubts itself before it doubts others.
   const steadyTimers = createSteadyTimers(timers, () => health.change(1));
-  const { retransmitMultiplier, gossipNodes } = settings;
+  const { retransmitMultiplier } = settings;
   const queue = createBroadcastQueue(({ about }) =>
     about === undefined
-      ? userTransmitLimit(table.count(), retransmitMultiplier, gossipNodes)
+      ? userTransmitLimit(table.count(), retransmitMultiplier)
       : retransmitLimit(table.count(), retransmitMultiplier),
   );
   const gossip = createGossip({ table, queue, codec, transport, timers, settings, random, counters });
