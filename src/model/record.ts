@@ -66,7 +66,13 @@ export const RecordView = Type.Object({
   comment: Type.Optional(CommentShape),
   created_at: Time,
   updated_at: Time,
-  shadowed_by: Type.Optional(Type.String()),
+  shadowed_by: Type.Optional(
+    Type.String({
+      description:
+        "id of the record that hides this one, both made on nodes that did not know of the other; absent: in effect",
+      examples: ["rec_zyxwvutsrqponmlk2345"],
+    }),
+  ),
 });
 
 /** What a view shows that the body does not have. Times are RFC 3339. */

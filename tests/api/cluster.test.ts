@@ -3,15 +3,18 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clusterRoutes } from "../../src/api/routes/cluster.ts";
 import { nodeRoutes } from "../../src/api/routes/nodes.ts";
+import { recordRoutes } from "../../src/api/routes/records.ts";
 import { statsRoutes } from "../../src/api/routes/stats.ts";
 import { zoneRoutes } from "../../src/api/routes/zones.ts";
 import { loneCluster } from "../../src/commands/cluster.ts";
 import type { ClusterView } from "../../src/commands/cluster-view.ts";
 import { followRemovedNodes } from "../../src/commands/nodes.ts";
+import { createRecord } from "../../src/commands/records.ts";
 import type { NodeBody } from "../../src/model/objects.ts";
 import { startApi, type TestApi } from "../support/api.ts";
-import { auditOf } from "../support/commands.ts";
+import { auditOf, testCaller } from "../support/commands.ts";
 import { createFakeCluster, type FakeCluster, memberOf, TEST_LISTENERS } from "../support/fake-cluster.ts";
+import { temporaryStore } from "../support/store.ts";
 
 function start(cluster: ClusterView): Promise<TestApi> {
   return startApi((context) => [
@@ -219,4 +222,37 @@ test("with another node alive a zone is pending, and a PUT that changes nothing 
   await api.store.write((tx) => tx.setState("corp.example.", "active"));
   assert.equal((await put({})).body.status, "active");
   assert.equal(cluster.announced.length, 1);
+});
+
+test("a record that lost its name to another node's says which one hides it, and is back when that goes", async () => {
+  await using api = await startApi((context) => [
+    ...zoneRoutes(context, createFakeCluster()),
+    ...recordRoutes(context),
+  ]);
+  await using other = await temporaryStore({ nodeId: "other" });
+  const zone = (await api.ask("POST", "/zones", { json: { name: "corp.example." } })).body.id;
+  const exchange = async () => {
+    const mine = api.nodeStore.rawItems({ limit: 100 }).items;
+    await api.nodeStore.applyRemote(other.store.rawItems({ limit: 100 }).items);
+    await other.store.applyRemote(mine);
+  };
+  await exchange();
+  const address = { name: "www", type: "A", values: [{ value: "192.0.2.1" }] };
+  const alias = { name: "www", type: "CNAME" as const, values: [{ value: "elsewhere.example." }] };
+  const { id } = (await api.ask("POST", `/zones/${zone}/records`, { json: address })).body;
+  const rival = (await createRecord(other.context, testCaller(), zone, alias)).stored.body.id;
+  await exchange();
+  const shownOf = async (path: string) => (await api.ask("GET", path, { as: "readonly" })).body;
+  const both = [await shownOf(`/records/${id}`), await shownOf(`/records/${rival}`)];
+  const [hidden, inEffect] = both.sort((one) => (one.shadowed_by === undefined ? 1 : -1));
+  assert.deepEqual([hidden.shadowed_by, inEffect.shadowed_by], [inEffect.id, undefined]);
+  const { items } = await shownOf(`/zones/${zone}/records`);
+  assert.deepEqual(items.map((item: Record<string, unknown>) => item.shadowed_by).filter(Boolean), [inEffect.id]);
+  // What was read goes back as it was.
+  assert.equal(
+    (await api.ask("PUT", `/records/${hidden.id}`, { json: { ...hidden, shadowed_by: "rec_x" } })).status,
+    400,
+  );
+  assert.equal((await api.ask("DELETE", `/records/${inEffect.id}`)).status, 200);
+  assert.equal((await shownOf(`/records/${hidden.id}`)).shadowed_by, undefined);
 });
