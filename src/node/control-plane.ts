@@ -7,6 +7,8 @@ import type { Address } from "../listen/address.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { openStorePublisher, type StorePublisher } from "../publish/store-publisher.ts";
 import { type NodeStore, openStore } from "../store/open-store.ts";
+import { registerCluster } from "./cluster-metrics.ts";
+import type { ClusterPlane } from "./cluster-plane.ts";
 import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
 import { createEventLog } from "./event-log.ts";
 import { type HealthPlane, openHealthPlane } from "./health-plane.ts";
@@ -24,6 +26,8 @@ export type ControlPlane = {
   readonly api: ApiServer;
   readonly imported: ZoneFilesReport;
   readonly queryLog: QueryLog;
+  /** Absent: the node has no cluster. */
+  readonly cluster: ClusterPlane | undefined;
 };
 
 /** Zone files that cannot be imported; nothing else has been opened. */
@@ -94,6 +98,8 @@ export async function openControlPlane(
   await health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
+  const cluster = await openCluster(options, opened, context, notifier);
+  if (cluster !== undefined) closing.use(cluster);
   closing.use(await openPrimary(options, context, publisher));
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
@@ -107,13 +113,27 @@ export async function openControlPlane(
       blocklistInForce: publisher.blocklistInForce,
       debug: queryLog.debug,
       ...resolve,
+      ...(cluster && { cluster: cluster.view, replicationListens: () => cluster.listens }),
     },
     closing,
   );
   // The API has made the certificate where none is configured.
   followTransport(store, options.onTransport);
   registerSecure(options.shared, metrics.registry);
-  return { store, publisher, api, imported, queryLog };
+  return { store, publisher, api, imported, queryLog, cluster };
+}
+
+async function openCluster(
+  { config, keys, metrics, version, log }: ControlPlaneOptions,
+  store: NodeStore,
+  context: CommandContext,
+  { emit }: Notifier,
+): Promise<ClusterPlane | undefined> {
+  if (keys.cluster === undefined) return undefined;
+  const { openClusterPlane } = await import("./cluster-plane.ts");
+  const plane = await openClusterPlane({ config, keys: keys.cluster, store, context, version, emit, log });
+  registerCluster(plane.parts, metrics.registry);
+  return plane;
 }
 
 async function openPrimary(

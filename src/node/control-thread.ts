@@ -193,6 +193,7 @@ function componentsOf(plane: ControlPlane | undefined): Readonly<Record<string, 
         ? { ready: true, detail: waitingZones === 0 ? "all are published" : `${waitingZones} are being published` }
         : { ready: false, detail: `${failedZones} could not be published` },
     api: { ready: true, detail: `${plane.api.requestsUnderWay()} requests under way` },
+    ...plane.cluster?.readiness(),
   };
 }
 

@@ -16,6 +16,8 @@ export type NodeKeys = {
   readonly cookies: Uint8Array;
   /** Health checks are called by it: see `healthKeyOf`. */
   readonly health: Uint8Array;
+  /** Only with a cluster key: seals the packets of members, and is the root of what the streams between them are sealed with. */
+  readonly cluster: { readonly membership: Uint8Array; readonly streams: Uint8Array } | undefined;
 };
 
 /** `clusterKey`: the text of `replication.encrypt_key`. Nodes of one cluster derive the same keys (RFC 5869). */
@@ -27,6 +29,10 @@ export function nodeKeys(fileKey: Uint8Array, clusterKey: string | undefined): N
     signing: derive(root, "signing"),
     cookies: derive(root, "cookies"),
     health: derive(root, "health checks"),
+    cluster:
+      clusterKey === undefined
+        ? undefined
+        : { membership: derive(root, "membership"), streams: derive(root, "replication") },
   };
 }
 

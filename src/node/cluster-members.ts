@@ -1,0 +1,72 @@
+/** What members tell each other with the membership protocol: who they are, and the digest of all they hold. */
+
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { ipFromText } from "../base/ip.ts";
+import type { Member } from "../cluster/member.ts";
+import type { Timers } from "../cluster/transport.ts";
+
+/** Of a member: the instance of its store, and what others show of it before its own object has come. */
+export type NodeMeta = { readonly instance: string; readonly region: string; readonly version: string };
+
+const NOTHING: NodeMeta = { instance: "", region: "", version: "" };
+const TEXT_MAX = 128;
+
+export function encodeMeta({ instance, region, version }: NodeMeta): Uint8Array {
+  return Buffer.from(JSON.stringify([instance, region, version]));
+}
+
+/** Empty texts where it is none of ours: whoever has the key may be another program. */
+export function decodeMeta(meta: Uint8Array): NodeMeta {
+  const [instance, region, version] = textsOf(meta, 3) ?? [];
+  if (instance === undefined || region === undefined || version === undefined) return NOTHING;
+  return { instance, region, version };
+}
+
+/** What a push/pull carries: which node it is, and its root digest, "" while that is being made. */
+export function encodeRoot(nodeId: string, root: string): Uint8Array {
+  return Buffer.from(JSON.stringify([nodeId, root]));
+}
+
+export function decodeRoot(state: Uint8Array): { readonly nodeId: string; readonly root: string } | undefined {
+  const [nodeId, root] = textsOf(state, 2) ?? [];
+  return nodeId === undefined || root === undefined || root === "" ? undefined : { nodeId, root };
+}
+
+function textsOf(bytes: Uint8Array, count: number): readonly string[] | undefined {
+  if (bytes.length > (TEXT_MAX + 8) * count) return undefined;
+  try {
+    const given: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
+    const isOurs = Array.isArray(given) && given.length >= count && given.every((text) => typeof text === "string");
+    return isOurs ? given.map((text) => String(text).slice(0, TEXT_MAX)) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** A member of that id that is there, with another store than `instance`: two nodes must not share an id. */
+export function otherInstance(members: readonly Member[], id: string, instance: string): string | undefined {
+  const member = members.find(({ name, state }) => name === id && (state === "alive" || state === "suspect"));
+  if (member === undefined) return undefined;
+  const known = decodeMeta(member.meta).instance;
+  return known === "" || known === instance ? undefined : `a node with the id ${id} is alive with another store`;
+}
+
+/** The addresses of a host name, by the system's resolver; of an address itself. */
+export async function resolveHost(host: string): Promise<readonly Uint8Array[]> {
+  if (isIP(host) !== 0) return bytesOf([host]);
+  return bytesOf((await lookup(host, { all: true })).map(({ address }) => address));
+}
+
+function bytesOf(texts: readonly string[]): readonly Uint8Array[] {
+  return texts.flatMap((text) => ipFromText(text) ?? []);
+}
+
+/** The timers of this thread. */
+export const TIMERS: Timers = {
+  now: () => performance.now(),
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+};

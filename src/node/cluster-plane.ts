@@ -1,0 +1,217 @@
+/**
+ * This node as one of a cluster: the port, who else is there (src/cluster), the streams to them and what goes over these
+ * (src/replication), and what the API shows of it. Without a cluster's key nothing of it is opened.
+ */
+import type { Log } from "../base/log.ts";
+import { createCodec } from "../cluster/codec.ts";
+import type { Delegate, Member, Membership } from "../cluster/member.ts";
+import { createMembership } from "../cluster/membership.ts";
+import type { Endpoint } from "../cluster/messages.ts";
+import { type ClusterPort, openClusterPort } from "../cluster/sockets.ts";
+import type { ClusterView } from "../commands/cluster-view.ts";
+import { readConfig } from "../commands/config-documents.ts";
+import { announceSelf, followRemovedNodes } from "../commands/nodes.ts";
+import type { CommandContext } from "../commands/run.ts";
+import { createZoneActivator } from "../commands/zone-activation.ts";
+import { hostText } from "../listen/address.ts";
+import type { NodeBody } from "../model/objects.ts";
+import type { Emit } from "../notify/event.ts";
+import { createPeers, type Peers } from "../replication/peers.ts";
+import { createReplicator, type Replicator } from "../replication/replicator.ts";
+import type { NodeStore } from "../store/open-store.ts";
+import { objectRef, zoneRef } from "../store/refs.ts";
+import type { ItemRef } from "../store/replica.ts";
+import { LEAVE_MS, SETTLING_MS } from "./cluster-limits.ts";
+import {
+  decodeMeta,
+  decodeRoot,
+  encodeMeta,
+  encodeRoot,
+  otherInstance,
+  resolveHost,
+  TIMERS,
+} from "./cluster-members.ts";
+import { type ClusterParts, createClusterView, endpointText, standingOf } from "./cluster-view.ts";
+import type { Config } from "./config.ts";
+import type { NodeKeys } from "./keys.ts";
+import { type ReplicationFigures, type ReplicationSettings, replicationReadiness } from "./replication-readiness.ts";
+
+export type ClusterPlaneOptions = {
+  readonly config: Config;
+  readonly keys: NonNullable<NodeKeys["cluster"]>;
+  readonly store: NodeStore;
+  readonly context: CommandContext;
+  readonly version: string;
+  readonly emit: Emit;
+  readonly log: Log;
+};
+
+export type ClusterPlane = AsyncDisposable & {
+  readonly view: ClusterView;
+  /** Where peers reach it, with the port in use. */
+  readonly listens: string;
+  readonly readiness: () => ReturnType<typeof replicationReadiness>;
+  /** Resolves once this node holds what the cluster holds; at once for one that joins nobody. */
+  readonly complete: Promise<void>;
+  /** Resolves when the peers that are alive have what this node has committed up to now, or after the time. */
+  readonly settled: (timeoutMs: number) => Promise<void>;
+  readonly parts: ClusterParts;
+};
+
+/** Throws OperatorError where the port cannot be opened. */
+export async function openClusterPlane(options: ClusterPlaneOptions): Promise<ClusterPlane> {
+  const { config, keys, store, context, log } = options;
+  const closing = new AsyncDisposableStack();
+  const settings = settingsOf(config, store);
+  const { promise: complete, resolve: onComplete } = Promise.withResolvers<void>();
+  const replicator: Replicator = closing.use(
+    createReplicator({
+      ...{ store, timers: TIMERS, random: Math.random, nowMs: Date.now, log },
+      settings: { pushPullIntervalMs: settings.pushPullIntervalMs, isJoining: config["replication.join"].length > 0 },
+      standing: (zones) => standingOf(store, replicator.root(), zones),
+      onComplete,
+    }),
+  );
+  const peers = closing.use(
+    createPeers({
+      ...{ root: keys.streams, timers: TIMERS, log },
+      self: () => ({
+        ...{ nodeId: store.nodeId, instanceId: store.instanceId, abilities: [] },
+        ...{ collectedUpToMs: store.collectedUpToMs(), lastAgreementMs: store.lastAgreementMs() },
+      }),
+      refusal: ({ nodeId, instanceId }) => otherInstance(membership.members(), nodeId, instanceId),
+      onOutgoing: (channel) => replicator.attach(channel, true),
+      onIncoming: (channel) => replicator.attach(channel, false),
+      onReset: (nodeId) => membership.probeNow(nodeId),
+    }),
+  );
+  const listen = config["replication.listen"];
+  const port = closing.use(
+    await openClusterPort({ listen: { host: hostText(listen), port: listen.port }, onTls: peers.accept }),
+  );
+  const self = await selfOf(options, port.local);
+  const membership = openMembership({ ...options, peers, replicator, port, self });
+  const activator = createZoneActivator({
+    ...{ context, timers: TIMERS, announce: (zone) => replicator.announce(refsOfZone(zone)) },
+    acknowledged: async (zone, timeoutMs) => (await replicator.acknowledgedBy(refsOfZone(zone), timeoutMs)).isComplete,
+    aliveNodes: () =>
+      membership
+        .members()
+        .filter(isThere)
+        .map(({ name }) => name),
+  });
+  closing.defer(activator.close);
+  closing.defer(followRemovedNodes(store, membership.forget));
+  // Before all of this ends the others hear that this node leaves.
+  closing.use(membership);
+  closing.defer(() => membership.leave(LEAVE_MS));
+  if (replicator.isComplete()) onComplete();
+  const announced = complete.then(() => (closing.disposed ? false : announceSelf(context, self.body)));
+  announced.catch((error: unknown) =>
+    log("error", `this node could not write itself into the store: ${String(error)}`),
+  );
+  void membership.join(config["replication.join"]);
+  log("info", `cluster on ${endpointText(port.local)}, UDP and TCP`, { advertise: self.body.address });
+  const parts: ClusterParts = { port, membership, peers, replicator, activator };
+  return {
+    listens: endpointText(port.local),
+    view: createClusterView({ store, self: self.body, parts, refsOfZone }),
+    readiness: () => replicationReadiness(figuresOf(parts), settings),
+    complete,
+    settled: async (timeoutMs) => void (await replicator.acknowledgedBy([], timeoutMs)),
+    parts,
+    [Symbol.asyncDispose]: () => closing.disposeAsync(),
+  };
+}
+
+/** What was put by the API holds from the next start on, and before the file; 0 is the file's. */
+function settingsOf(config: Config, store: NodeStore): ReplicationSettings {
+  const { configured } = readConfig(store, "replication");
+  const intervalSeconds = configured.push_pull_interval_seconds || config["replication.push_pull_interval_seconds"];
+  const queueThreshold = configured.readyz_queue_threshold || config["replication.readyz_queue_threshold"];
+  return { pushPullIntervalMs: intervalSeconds * 1_000, queueThreshold };
+}
+
+/** What a peer has to have to answer for the zone at all. */
+function refsOfZone(zone: string): readonly ItemRef[] {
+  return [zoneRef(zone), objectRef("zone", [zone])];
+}
+
+function figuresOf({ replicator }: ClusterParts): ReplicationFigures {
+  return {
+    ...replicator.freshness(),
+    hasSynced: replicator.isComplete(),
+    syncedItems: replicator.counters().firstSyncItems,
+    queueDepth: replicator.queueDepth(),
+  };
+}
+
+type Self = { readonly endpoint: Endpoint; readonly body: NodeBody };
+
+/** Where the others reach this node: what the settings say, else where it listens. */
+async function selfOf({ config, store, version }: ClusterPlaneOptions, local: Endpoint): Promise<Self> {
+  const advertise = config["replication.advertise"];
+  const body = { id: store.nodeId, region: config["node.region"] ?? "", version };
+  if (advertise === undefined) return { endpoint: local, body: { ...body, address: endpointText(local) } };
+  const colon = advertise.lastIndexOf(":");
+  const port = Number(advertise.slice(colon + 1));
+  const [address] = await resolveHost(advertise.slice(0, colon).replace(/[[\]]/g, ""));
+  if (address === undefined) throw new Error(`replication.advertise ${advertise} has no address`);
+  return { endpoint: { address, port }, body: { ...body, address: advertise } };
+}
+
+type MembershipParts = ClusterPlaneOptions & {
+  readonly peers: Peers;
+  readonly replicator: Replicator;
+  readonly port: ClusterPort;
+  readonly self: Self;
+};
+
+const isThere = ({ state }: Member) => state === "alive" || state === "suspect";
+
+function openMembership(parts: MembershipParts): Membership {
+  const { config, keys, store, version, emit, log, peers, replicator, port, self } = parts;
+  const settledAt = TIMERS.now() + SETTLING_MS;
+  const follow = () => {
+    const others = membership.members().filter((member) => member.name !== store.nodeId && isThere(member));
+    peers.setPeers(others.map(({ name, endpoint }) => ({ nodeId: name, endpoint })));
+    replicator.setPeers(others.map(({ name }) => name));
+  };
+  const tell = (type: "cluster.node_joined" | "cluster.node_left", member: Member) => {
+    const address = endpointText(member.endpoint);
+    const isNew = type === "cluster.node_joined";
+    log("info", `node ${member.name} ${isNew ? "joined" : member.state === "left" ? "left" : "is unreachable"}`, {
+      address,
+    });
+    // Those who were here before this node did not join when it came.
+    if (isNew && TIMERS.now() < settledAt) return;
+    emit({ type, subject: member.name, data: { node_id: member.name, address, status: member.state } });
+  };
+  const delegate: Delegate = {
+    onJoin: (member) => {
+      follow();
+      peers.hurry(member.name);
+      tell("cluster.node_joined", member);
+    },
+    onLeave: (member) => {
+      follow();
+      tell("cluster.node_left", member);
+    },
+    onSuspect: ({ name }) => log("info", `node ${name} is suspected to be unreachable`),
+    onUpdate: follow,
+    onUserMessage: () => undefined,
+    localState: () => encodeRoot(store.nodeId, replicator.root() ?? ""),
+    mergeState: (state) => {
+      const told = decodeRoot(state);
+      if (told !== undefined) replicator.noteRoot(told.nodeId, told.root);
+    },
+    refusal: ({ name, meta }) => otherInstance(membership.members(), name, decodeMeta(meta).instance),
+  };
+  const membership = createMembership({
+    ...{ name: store.nodeId, advertise: self.endpoint, transport: port, timers: TIMERS, random: Math.random },
+    ...{ delegate, log, resolveHost, codec: createCodec({ key: keys.membership }) },
+    meta: encodeMeta({ instance: store.instanceId, region: config["node.region"] ?? "", version }),
+    settings: { pushPullIntervalMs: settingsOf(config, store).pushPullIntervalMs },
+  });
+  return membership;
+}
