@@ -14,9 +14,15 @@ import { hasRowRef, kindOfRow, objectRef, REF_TABLES, refOf, rowRef } from "./re
 import type { ItemRef, ItemVersion } from "./replica.ts";
 import type { Seal } from "./seal.ts";
 import type { Stamp } from "./store.ts";
+import type { ZoneRow } from "./zone-row.ts";
 
 export type ScanParts = { readonly database: Database; readonly seal: Seal; readonly now: () => number };
-export type CountedRow = { readonly ref: ItemRef; readonly counted: Counted };
+export type CountedRow = {
+  readonly ref: ItemRef;
+  readonly counted: Counted;
+  /** Of a zone's registers: which life it is in, though there be no object of it yet. */
+  readonly present?: Pick<ZoneRow, "zone" | "floor">;
+};
 
 /** The longest that a scan holds the thread at a stretch. */
 export const SCAN_SLICE_MS = 4;
@@ -34,8 +40,10 @@ const PLAIN_ROW =
 
 export function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
   switch (table) {
-    case TABLE.ZONE:
-      return { ref: rowRef(TABLE.ZONE, key), counted: countedZone(JSON.parse(value)) };
+    case TABLE.ZONE: {
+      const present: ZoneRow = JSON.parse(value);
+      return { ref: rowRef(TABLE.ZONE, key), counted: countedZone(present), present };
+    }
     case TABLE.ALIAS:
       return { ref: refOf(JSON.parse(value)), counted: COUNTED_ALIAS };
     case TABLE.FOREIGN:

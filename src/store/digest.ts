@@ -126,7 +126,8 @@ function readSlice(
 ): ScanPlace | undefined {
   const nowMs = parts.now();
   const known = new Map<string, Stamp>();
-  const next = scanSlice(parts, place, ({ ref, counted }) => {
+  const next = scanSlice(parts, place, ({ ref, counted, present }) => {
+    if (present !== undefined) tree.setFloor(present.zone, present.floor, order);
     const { zone } = counted;
     if (zone !== "" && !known.has(zone)) {
       const { floor } = readZoneRow(parts.database, zone);
