@@ -3,18 +3,16 @@
  * silently. An entry's key is that of the version itself: it is entered once however often it loses.
  */
 
-import { keyBytes } from "../model/keys.ts";
-import type { Kind, NaturalKey } from "../model/objects.ts";
+import { KEY_BYTES_MAX, keyBytes } from "../model/keys.ts";
+import type { Kind } from "../model/objects.ts";
 import { maskSecrets } from "../model/secrets.ts";
 import { type Database, TABLE } from "./database.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
-import type { Stamp } from "./store.ts";
+import { openEnvelope } from "./open-envelope.ts";
+import type { Seal } from "./seal.ts";
+import { STAMP_ZERO, stampMs, stampNode } from "./stamp.ts";
+import type { JournalEntry, JournalOptions, JournalPage, JournalReason, Stamp } from "./store.ts";
 
-/**
- * `replaced`: a greater stamp won. `renamed`: its id lives at another key. `zone-deleted`: its zone was. `stale`: this store
- * had to begin anew.
- */
-export type JournalReason = "replaced" | "renamed" | "zone-deleted" | "stale";
 export type JournalRow = {
   readonly kind: Kind;
   readonly reason: JournalReason;
@@ -43,34 +41,63 @@ function journalKey(kind: Kind, { key, envelope }: StoredEnvelope): Uint8Array {
   return Buffer.concat([keyBytes(kind, key), Buffer.from(`\0${stamp}`)]);
 }
 
-export type JournalEntry = {
-  readonly kind: Kind;
-  readonly key: NaturalKey;
-  readonly stamp: Stamp;
-  readonly reason: JournalReason;
-  readonly winner: string;
-  /** Undefined where it was a deletion that lost. */
-  readonly body: unknown;
-};
-export type JournalPage = { readonly entries: readonly JournalEntry[]; readonly cursor: string | undefined };
+/** Text of one page, beside its last entry. */
+const PAGE_CHARACTERS_MAX = 262_144;
 
-/** The secrets of a body are masked. */
-export function readJournal(
-  database: Database,
-  { limit, cursor }: { readonly limit: number; readonly cursor?: string },
-): JournalPage {
-  const after = cursor === undefined ? undefined : Buffer.from(cursor, "base64url");
-  const rows = database.range(TABLE.JOURNAL, { prefix: new Uint8Array(), limit, ...(after && { after }) });
-  const last = rows.length < limit ? undefined : rows.at(-1);
-  return {
-    entries: rows.map(({ value }) => entryOf(JSON.parse(value))),
-    cursor: last && Buffer.from(last.key).toString("base64url"),
-  };
+/** In the order of keys; the secrets of a body are masked. */
+export function readJournal(database: Database, options: JournalOptions): JournalPage {
+  const { cursor } = options;
+  const start = cursor === undefined ? undefined : Buffer.from(cursor, "base64url");
+  const entries: JournalEntry[] = [];
+  for (const prefix of prefixesOf(options)) {
+    const isBehind = start !== undefined && Buffer.compare(start.subarray(0, prefix.length), prefix) > 0;
+    if (isBehind) continue;
+    const bounds = { prefix, limit: options.limit - entries.length, charactersMax: PAGE_CHARACTERS_MAX };
+    const isInside = start !== undefined && Buffer.compare(start, prefix) > 0;
+    const page = database.page(TABLE.JOURNAL, { ...bounds, ...(isInside && { after: start }) });
+    for (const { key, value } of page.rows) entries.push(masked(entryOf(key, JSON.parse(value))));
+    if (!page.isLast && page.lastKey !== undefined) {
+      return { entries, cursor: Buffer.from(page.lastKey).toString("base64url") };
+    }
+  }
+  return { entries, cursor: undefined };
 }
 
-function entryOf({ kind, reason, winner, packed }: JournalRow): JournalEntry {
+/** In the order of keys. */
+function prefixesOf({ kind, zone }: JournalOptions): readonly Uint8Array[] {
+  if (zone === undefined) return [kind === undefined ? new Uint8Array() : keyBytes(kind, [])];
+  const kinds = (["zone", "record"] as const).filter((each) => kind === undefined || each === kind);
+  return kinds.map((each) => keyBytes(each, [zone]));
+}
+
+/** One entry with the secrets of its body in the clear; undefined where there is none of that id. */
+export function readJournalEntry(database: Database, seal: Seal, id: string): JournalEntry | undefined {
+  const key = Buffer.from(id, "base64url");
+  if (key.length === 0 || key.length > KEY_BYTES_MAX) return undefined;
+  const text = database.get(TABLE.JOURNAL, key);
+  if (text === undefined) return undefined;
+  const row: JournalRow = JSON.parse(text);
+  const { content } = openEnvelope(row.kind, unpackEnvelope(row.packed), seal);
+  return { ...entryOf(key, row), body: content.kind === "body" ? content.body : undefined };
+}
+
+function masked(entry: JournalEntry): JournalEntry {
+  return { ...entry, body: entry.body && maskSecrets(entry.kind, entry.body) };
+}
+
+function entryOf(rowKey: Uint8Array, { kind, reason, winner, packed }: JournalRow): JournalEntry {
   const { key, envelope } = unpackEnvelope(packed);
-  const { stamp, content } = envelope;
-  const body = content.kind === "body" ? maskSecrets(kind, content.body) : undefined;
-  return { kind, key, stamp, reason, winner, body };
+  const { stamp, born, content } = envelope;
+  return {
+    id: Buffer.from(rowKey).toString("base64url"),
+    kind,
+    key,
+    stamp,
+    timeMs: stampMs(stamp === STAMP_ZERO ? born : stamp),
+    node: stampNode(stamp),
+    objectId: envelope.id,
+    reason,
+    winner,
+    body: content.kind === "body" ? content.body : undefined,
+  };
 }

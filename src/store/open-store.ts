@@ -10,7 +10,7 @@ import { type DigestKeeper, makeDigest } from "./digest.ts";
 import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "./engine.ts";
 import { makeFeed } from "./feed.ts";
 import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
-import { type JournalPage, readJournal } from "./journal.ts";
+import { readJournal, readJournalEntry } from "./journal.ts";
 import type { RefusedItem } from "./merge.ts";
 import { readZoneRow } from "./objects.ts";
 import type { RawItem } from "./raw-items.ts";
@@ -36,15 +36,11 @@ export type StoreOptions = {
   readonly log?: Log;
 };
 
-type PageOptions = { readonly limit: number; readonly cursor?: string };
-
 /** What the node and the replication see of the store, beyond what commands do. */
 export type NodeStore = Store &
   ReplicaStore & {
     /** Merges what another store has, as one transaction. Resolves, durably, with the items that it refused. */
     applyRemote(items: readonly RawItem[], options?: { readonly firstSync?: true }): Promise<readonly RefusedItem[]>;
-    /** Versions that lost unseen, in the order of keys; secrets are masked. */
-    journalPage(options: PageOptions): JournalPage;
     /** Over the versions of a zone's records, equal where two stores hold the same; undefined where there is no such zone. */
     zoneDigest(zone: string): string | undefined;
     /** How long the oldest read transaction has been open. */
@@ -123,6 +119,7 @@ function assemble(
     auditPage: (filter, page) => readAuditPage(database, filter, page),
     applyRemote: (items, given) => runMerge(engine, items, given?.firstSync === true),
     journalPage: (page) => readJournal(database, page),
+    journalEntry: (id) => readJournalEntry(database, seal, id),
     zoneDigest: (zone) => {
       const { alive, floor } = readZoneRow(database, zone);
       return alive ? counts.ofZone(zone, floor).digest : undefined;

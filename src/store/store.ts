@@ -150,6 +150,38 @@ export type ChangeBatch = {
   readonly serials: ReadonlyMap<string, number>;
 };
 
+/**
+ * `replaced`: a greater stamp won. `renamed`: its id lives at another key. `zone-deleted`: its zone was. `stale`: this store
+ * had to begin anew.
+ */
+export type JournalReason = "replaced" | "renamed" | "zone-deleted" | "stale";
+export type JournalEntry = {
+  /** Names the entry on this node; equal on all nodes that have it. */
+  readonly id: string;
+  readonly kind: Kind;
+  readonly key: NaturalKey;
+  readonly stamp: Stamp;
+  /** When the version was made, milliseconds since 1970. */
+  readonly timeMs: number;
+  /** The node that made it; "" of what each node makes by itself. */
+  readonly node: string;
+  /** The object's id; "" of a kind without ids. */
+  readonly objectId: string;
+  readonly reason: JournalReason;
+  readonly winner: string;
+  /** Undefined where it was a deletion that lost. */
+  readonly body: unknown;
+};
+export type JournalPage = { readonly entries: readonly JournalEntry[]; readonly cursor: string | undefined };
+
+export type JournalOptions = {
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly kind?: Kind;
+  /** Of that zone: itself and its records. */
+  readonly zone?: string;
+};
+
 export type Store = StoreReader &
   AsyncDisposable & {
     readonly nodeId: string;
@@ -167,6 +199,10 @@ export type Store = StoreReader &
     writeInSlices<T>(work: (tx: StoreTransaction) => Generator<void, T>): Promise<T>;
     /** Runs `work` and then takes everything back: what a dry run needs. */
     rehearse<T>(work: (tx: StoreTransaction) => T): Promise<T>;
+    /** Versions that lost unseen, in the order of keys; secrets are masked. */
+    journalPage(options: JournalOptions): JournalPage;
+    /** One of them, its secrets in the clear. */
+    journalEntry(id: string): JournalEntry | undefined;
     /** The listener is called synchronously and must not throw. The result ends it. */
     onChange(listener: (batch: ChangeBatch) => void): () => void;
     /**
