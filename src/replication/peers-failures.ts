@@ -33,20 +33,21 @@ export type Failures = {
 };
 
 const LOG_EVERY_MS = 60_000;
-/** Peers whose last line is remembered. */
-const REMEMBERED_MAX = 1_000;
+/** Lines in that time, of all peers together: strangers of many addresses fill no log. */
+const LINES_MAX = 100;
 
 export function createFailures(log: Log, timers: Timers): Failures {
   const counts = Object.fromEntries(FAILURE_KINDS.map((kind) => [kind, 0])) as Record<FailureKind, number>;
-  const saidAtMs = new Map<string, number>();
+  let said = new Set<string>();
+  let saidSinceMs = timers.now();
   const isSilent = (key: string): boolean => {
     const nowMs = timers.now();
-    const last = saidAtMs.get(key);
-    if (last !== undefined && nowMs - last < LOG_EVERY_MS) return true;
-    saidAtMs.delete(key);
-    const [oldest] = saidAtMs.keys();
-    if (saidAtMs.size >= REMEMBERED_MAX && oldest !== undefined) saidAtMs.delete(oldest);
-    saidAtMs.set(key, nowMs);
+    if (nowMs - saidSinceMs >= LOG_EVERY_MS) {
+      said = new Set();
+      saidSinceMs = nowMs;
+    }
+    if (said.has(key) || said.size >= LINES_MAX) return true;
+    said.add(key);
     return false;
   };
   return {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { connect as connectTls, createServer as createTlsServer } from "node:tls";
+import fc from "fast-check";
 import { makeCertificate } from "../../tests/support/certificates.ts";
 import { requireProgram } from "../../tests/support/peers.ts";
 import { startChild } from "../../tests/support/process.ts";
@@ -143,6 +144,20 @@ test("what follows a hello too early ends the connection", async () => {
   other.wire.send(FRAME.HELLO, Buffer.alloc(20_000));
   await waitFor("the end", 5_000, () => other.ended);
   assert.equal(node.peers.figures().failures.malformed, 2);
+});
+
+test("whatever bytes come in place of a hello, the connection ends and the node goes on", async () => {
+  await using node = await labNode("n1");
+  const property = fc.asyncProperty(fc.uint8Array({ minLength: 5, maxLength: 100 }), async (bytes) => {
+    const player = await playPeer(node);
+    player.socket.end(bytes);
+    await waitFor("the end", 5_000, () => player.socket.destroyed, 1);
+  });
+  await fc.assert(property, { numRuns: 30 });
+  await using other = await labNode("n2");
+  other.peers.setPeers([node.address]);
+  await waitFor("a stream", 5_000, () => node.incoming.length === 1);
+  assert.equal(node.peers.figures().opened, 1);
 });
 
 test("connections that end or talk nonsense within the handshake are counted, and leave nothing behind", async () => {
