@@ -3,6 +3,7 @@ import { ownNames } from "../api/certificate.ts";
 import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, startApiServer } from "../api/server.ts";
 import { apiRoutes, configuredRateLimit } from "../api/table.ts";
+import { errorText } from "../base/errors.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { openBlocklistKeeper } from "../commands/blocklist-keeper.ts";
 import type { CacheView } from "../commands/cache.ts";
@@ -10,13 +11,14 @@ import { loneCluster } from "../commands/cluster.ts";
 import type { ClusterView } from "../commands/cluster-view.ts";
 import type { DebugView } from "../commands/debug.ts";
 import type { Explainer } from "../commands/explain.ts";
-import { ensureAdmin } from "../commands/first-admin.ts";
+import { createFirstAdmin } from "../commands/first-admin.ts";
 import type { HealthView } from "../commands/health-view.ts";
 import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
 import { addressToText, hostText } from "../listen/address.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
+import { TIMERS } from "./cluster-members.ts";
 import type { ControlPlaneOptions } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
 import { replicationTiming } from "./replication-readiness.ts";
@@ -32,6 +34,8 @@ export type ApiViews = {
   readonly cluster?: ClusterView;
   /** Where peers reach it, with the port in use. */
   readonly replicationListens?: () => string;
+  /** Resolves once this node holds what the cluster holds; absent where it needs nothing of others. */
+  readonly synced?: Promise<void>;
   /** See StorePublisher. */
   readonly blocklistInForce: () => Promise<void>;
 };
@@ -40,10 +44,10 @@ export type ApiViews = {
 export async function openApi(
   options: ControlPlaneOptions,
   context: CommandContext,
-  { blocklistInForce, cluster = loneNode(options), replicationListens, ...views }: ApiViews,
+  { blocklistInForce, cluster = loneNode(options), replicationListens, synced, ...views }: ApiViews,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
-  const { config, keys, api, metrics, probe, version, onAdminPassword } = options;
+  const { config, keys, api, metrics, probe, version } = options;
   const serviceAccountScope = config["auth.service_account_scope"];
   const signIn = createSignIn({ context, signingKey: keys.signing, serviceAccountScope });
   closing.defer(signIn.close);
@@ -88,10 +92,23 @@ export async function openApi(
   });
   closing.use(server);
   observing.follow(server);
-  // Printed once, so not before everything that can fail at a start has gone well.
-  const password = await ensureAdmin(context, { initialPassword: config["auth.initial_admin_password"] });
-  if (password !== undefined) onAdminPassword(password);
+  await makeFirstAdmin(options, context, cluster, synced);
   return server;
+}
+
+/** Its password is printed once, so not before everything that can fail at a start has gone well. */
+async function makeFirstAdmin(
+  { config, log, onAdminPassword: onPassword }: ControlPlaneOptions,
+  context: CommandContext,
+  { nodes }: ClusterView,
+  synced: ApiViews["synced"],
+): Promise<void> {
+  const admin = createFirstAdmin({
+    ...{ context, onPassword, initialPassword: config["auth.initial_admin_password"], after: TIMERS.after },
+    aliveNodes: () => nodes().flatMap(({ id, state }) => (state === "alive" ? [id] : [])),
+  });
+  await admin.atStart(synced !== undefined);
+  synced?.then(admin.afterSync).catch((error: unknown) => log("error", `no first admin: ${errorText(error)}`));
 }
 
 function loneNode({ nodeId, config, version }: ControlPlaneOptions): ClusterView {

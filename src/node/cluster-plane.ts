@@ -51,7 +51,9 @@ export type ClusterPlane = AsyncDisposable & {
   /** Where peers reach it, with the port in use. */
   readonly listens: string;
   readonly readiness: () => ReturnType<typeof replicationReadiness>;
-  /** Resolves once this node holds what the cluster holds; at once for one that joins nobody. */
+  /** Whether this node holds what the cluster holds; one that joins nobody does from the start. */
+  readonly isComplete: () => boolean;
+  /** Resolves once it does. */
   readonly complete: Promise<void>;
   /** Resolves when the peers that are alive have what this node has committed up to now, or after the time. */
   readonly settled: (timeoutMs: number) => Promise<void>;
@@ -117,6 +119,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
     listens: endpointText(port.local),
     view: createClusterView({ store, self: self.body, parts, refsOfZone }),
     readiness: () => replicationReadiness(figuresOf(parts), settings),
+    isComplete: replicator.isComplete,
     complete,
     settled: async (timeoutMs) => void (await replicator.acknowledgedBy([], timeoutMs)),
     parts,

@@ -114,6 +114,7 @@ export async function openControlPlane(
       debug: queryLog.debug,
       ...resolve,
       ...(cluster && { cluster: cluster.view, replicationListens: () => cluster.listens }),
+      ...(cluster?.isComplete() === false && { synced: cluster.complete }),
     },
     closing,
   );
