@@ -57,7 +57,7 @@ export function openPrimaryPlane(options: PrimaryPlaneOptions): AsyncDisposable 
   const { context, primary, directory, publisher, metrics, isMd5Enabled } = options;
   const { store, log } = context;
   const closing = new AsyncDisposableStack();
-  const pool = closing.use(createTransferPool({ directory }));
+  const pool = closing.use(createTransferPool({ directory, store }));
   closing.use(
     openDnsNotify({
       ...{ store, log, isMd5Enabled },

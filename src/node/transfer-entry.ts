@@ -8,12 +8,10 @@ import { encodeZone } from "./transfer-thread.ts";
 const { directory, encodingMs }: { readonly directory: string; readonly encodingMs: number } = workerData;
 const reader = openSnapshotReader(directory);
 
-function answer({ zone, known }: TransferQuestion): TransferAnswer {
+function answer({ zone }: TransferQuestion): TransferAnswer {
   return reader.read(zone, (snapshot): TransferAnswer => {
     if (snapshot === undefined) return { kind: "absent" };
-    const { serial, born } = snapshot;
-    if (known?.serial === serial && known.born === born) return { kind: "same" };
-    return { kind: "zone", transfer: encodeZone(snapshot, performance.now() + encodingMs), version: { serial, born } };
+    return { kind: "zone", zone: encodeZone(snapshot, performance.now() + encodingMs), born: snapshot.born };
   });
 }
 
@@ -29,9 +27,5 @@ parentPort?.on("message", (question: TransferQuestion | "end") => {
   } catch (error) {
     reply = { kind: "failed", detail: errorText(error) };
   }
-  const moved = reply.kind === "zone" ? reply.transfer.messages.map(({ buffer }) => buffer) : [];
-  parentPort?.postMessage(
-    reply,
-    moved.filter((buffer) => buffer instanceof ArrayBuffer),
-  );
+  parentPort?.postMessage(reply);
 });

@@ -1,17 +1,11 @@
 /** What the threads that encode zones for transfer are asked, and answer. */
-import type { EncodedTransfer } from "../primary/axfr-encode.ts";
+import type { TransferZone } from "./transfer-zone.ts";
 
-/** Which version of a zone is known already. */
-export type TransferVersion = { readonly serial: number; readonly born: string };
-
-export type TransferQuestion = {
-  readonly zone: string;
-  /** Where the zone is still this one, its messages are not made again. */
-  readonly known: TransferVersion | undefined;
-};
+/** The canonical name of a zone. */
+export type TransferQuestion = { readonly zone: string };
 
 export type TransferAnswer =
-  | { readonly kind: "zone"; readonly transfer: EncodedTransfer; readonly version: TransferVersion }
-  | { readonly kind: "same" }
+  /** `born` is the stamp of its creation: another life of the zone has another one. */
+  | { readonly kind: "zone"; readonly zone: TransferZone; readonly born: string }
   | { readonly kind: "absent" }
   | { readonly kind: "failed"; readonly detail: string };

@@ -1,13 +1,13 @@
 /**
- * Zones encoded for transfer by threads of their own: a large zone takes longer than any answer may wait. A thread starts
- * with the first transfer and ends when idle. What was encoded is kept for a while, and given again only where the store
- * says that the zone has not changed since.
+ * Zones encoded for transfer by threads of their own: a large zone takes longer than any answer may wait. One thread is there while
+ * transfers are on, another comes when it is needed and ends when idle. What was encoded is kept (transfer-kept.ts).
  */
 import { Worker } from "node:worker_threads";
 import { errorText } from "../base/errors.ts";
 import { nameToText } from "../dns/name.ts";
 import type { ZoneForTransfer } from "../primary/axfr.ts";
-import type { EncodedTransfer } from "../primary/axfr-encode.ts";
+import type { Store } from "../store/store.ts";
+import { createKeptZones, type KeptZones, type Watch } from "./transfer-kept.ts";
 import {
   ENCODED_BYTES_MAX,
   ENCODED_KEPT_MS,
@@ -18,7 +18,7 @@ import {
   ENCODING_MS,
   ENCODING_WAITING_MAX,
 } from "./transfer-limits.ts";
-import type { TransferAnswer, TransferQuestion, TransferVersion } from "./transfer-messages.ts";
+import type { TransferAnswer, TransferQuestion } from "./transfer-messages.ts";
 
 export type TransferPool = AsyncDisposable & {
   /** The zone with that lower-case wire name as the store has it now, or later. Never rejects. */
@@ -34,16 +34,17 @@ export type TransferPoolStats = {
   readonly threads: number;
   readonly keptZones: number;
   readonly keptBytes: number;
-  /** Since the start: zones encoded, and transfers that were given what another one had been. */
+  /** Since the start: zones read and encoded whole, transfers that were given what was kept, */
   readonly encoded: number;
   readonly reused: number;
-  /** Those that were brought up to date with what had changed. */
+  /** and those among them for which it was brought up to date. */
   readonly patched: number;
 };
 
 export type TransferPoolOptions = {
   /** The node's data directory. */
   readonly directory: string;
+  readonly store: Pick<Store, "onChange">;
   readonly heapMb?: number;
   readonly idleMs?: number;
   readonly encodingMs?: number;
@@ -51,20 +52,13 @@ export type TransferPoolOptions = {
   readonly keptMs?: number;
 };
 
-type Kept = {
-  readonly transfer: EncodedTransfer;
-  readonly version: TransferVersion;
-  readonly bytes: number;
-  usedMs: number;
-};
-
 /** One question, for all who asked it before it went to a thread: what is read then is new enough for each of them. */
 type Job = {
   readonly zone: string;
   readonly result: Promise<ZoneForTransfer>;
   readonly settle: (result: ZoneForTransfer) => void;
-  /** What was kept when it was asked: the answer may be that it holds. */
-  known: Kept | undefined;
+  /** Of what changes while the thread reads. */
+  watch: Watch | undefined;
 };
 
 type Encoder = { readonly worker: Worker; job: Job | undefined; timer: NodeJS.Timeout | undefined };
@@ -73,10 +67,8 @@ type State = {
   readonly options: Required<TransferPoolOptions>;
   readonly encoders: Set<Encoder>;
   readonly waiting: Map<string, Job>;
-  /** The one that was used the longest ago first. */
-  readonly kept: Map<string, Kept>;
+  readonly kept: KeptZones;
   readonly counts: { encoded: number; reused: number; patched: number };
-  keptBytes: number;
   isWarm: boolean;
   isClosed: boolean;
 };
@@ -94,13 +86,13 @@ export function createTransferPool(options: TransferPoolOptions): TransferPool {
     },
     encoders: new Set(),
     waiting: new Map(),
-    kept: new Map(),
+    kept: createKeptZones(options.store, options.keptBytesMax ?? ENCODED_BYTES_MAX),
     counts: { encoded: 0, reused: 0, patched: 0 },
-    keptBytes: 0,
     isWarm: false,
     isClosed: false,
   };
-  const sweeper = setInterval(() => forgetOld(state), state.options.keptMs / 2);
+  const { keptMs } = state.options;
+  const sweeper = setInterval(() => state.kept.forgetUnused(performance.now() - keptMs), keptMs / 2);
   sweeper.unref();
   return {
     encode: (zone) => encode(state, nameToText(zone)),
@@ -108,13 +100,14 @@ export function createTransferPool(options: TransferPoolOptions): TransferPool {
     keepWarm: (isWanted) => keepWarm(state, isWanted),
     stats: () => ({
       threads: state.encoders.size,
-      keptZones: state.kept.size,
-      keptBytes: state.keptBytes,
+      keptZones: state.kept.stats().zones,
+      keptBytes: state.kept.stats().bytes,
       ...state.counts,
     }),
     [Symbol.asyncDispose]: async () => {
       state.isClosed = true;
       clearInterval(sweeper);
+      state.kept[Symbol.dispose]();
       for (const job of state.waiting.values()) job.settle(STOPPING);
       state.waiting.clear();
       await Promise.all([...state.encoders].map((encoder) => endEncoder(state, encoder)));
@@ -124,15 +117,23 @@ export function createTransferPool(options: TransferPoolOptions): TransferPool {
 
 const STOPPING: ZoneForTransfer = { kind: "failed", detail: "the node is stopping" };
 
-function encode(state: State, zone: string): Promise<ZoneForTransfer> {
-  if (state.isClosed) return Promise.resolve(STOPPING);
+async function encode(state: State, zone: string): Promise<ZoneForTransfer> {
+  const kept = await state.kept.get(zone);
+  if (state.isClosed) return STOPPING;
+  if (kept === undefined) return await encodeAnew(state, zone);
+  state.counts.reused += 1;
+  if (kept.isPatched) state.counts.patched += 1;
+  return { kind: "zone", transfer: kept.transfer };
+}
+
+function encodeAnew(state: State, zone: string): Promise<ZoneForTransfer> {
   const waiting = state.waiting.get(zone);
   if (waiting !== undefined) return waiting.result;
   if (state.waiting.size >= ENCODING_WAITING_MAX) {
     return Promise.resolve({ kind: "failed", detail: "too many zones wait to be encoded" });
   }
   const { promise: result, resolve: settle } = Promise.withResolvers<ZoneForTransfer>();
-  state.waiting.set(zone, { zone, result, settle, known: undefined });
+  state.waiting.set(zone, { zone, result, settle, watch: undefined });
   pump(state);
   return result;
 }
@@ -143,9 +144,9 @@ function pump(state: State): void {
     const encoder = freeEncoder(state);
     if (encoder === undefined) return;
     state.waiting.delete(job.zone);
-    job.known = state.kept.get(job.zone);
+    job.watch = state.kept.watch(job.zone);
     encoder.job = job;
-    const question: TransferQuestion = { zone: job.zone, known: job.known?.version };
+    const question: TransferQuestion = { zone: job.zone };
     clearTimeout(encoder.timer);
     // The thread looks at the time itself; this is for one that does not answer any more.
     encoder.timer = setTimeout(() => void encoder.worker.terminate(), state.options.encodingMs + ENCODER_SILENT_MS);
@@ -173,6 +174,7 @@ function startEncoder(state: State): Encoder {
     const { job } = encoder;
     encoder.job = undefined;
     startIdleTimer(state, encoder);
+    job?.watch?.end();
     if (job !== undefined) job.settle(resultOf(state, job, answer));
     pump(state);
   });
@@ -182,6 +184,7 @@ function startEncoder(state: State): Encoder {
   worker.once("exit", () => {
     clearTimeout(encoder.timer);
     state.encoders.delete(encoder);
+    encoder.job?.watch?.end();
     const detail = failure === undefined ? "the thread that encodes has ended" : errorText(failure);
     encoder.job?.settle(state.isClosed ? STOPPING : { kind: "failed", detail });
     if (!state.isClosed) pump(state);
@@ -216,63 +219,14 @@ async function endEncoder(state: State, encoder: Encoder): Promise<void> {
   await exited;
 }
 
-function resultOf(state: State, { zone, known }: Job, answer: TransferAnswer): ZoneForTransfer {
-  switch (answer.kind) {
-    case "zone":
-      state.counts.encoded += 1;
-      keep(state, zone, answer);
-      return { kind: "zone", transfer: answer.transfer };
-    case "same":
-      if (known === undefined) return { kind: "failed", detail: "the thread that encodes knows of nothing kept" };
-      state.counts.reused += 1;
-      touch(state, zone, known);
-      return { kind: "zone", transfer: known.transfer };
-    case "absent":
-      forget(state, zone);
-      return answer;
-    case "failed":
-      return answer;
-  }
-}
-
-function keep(state: State, zone: string, { transfer, version }: Extract<TransferAnswer, { kind: "zone" }>): void {
-  forget(state, zone);
-  const bytes = bytesOf(transfer);
-  if (bytes > state.options.keptBytesMax) return;
-  state.kept.set(zone, { transfer, version, bytes, usedMs: performance.now() });
-  state.keptBytes += bytes;
-  for (const oldest of state.kept.keys()) {
-    if (state.keptBytes <= state.options.keptBytesMax) return;
-    forget(state, oldest);
-  }
-}
-
-/** Roughly: of an ALIAS more is kept than its names. */
-function bytesOf({ messages, aliases }: EncodedTransfer): number {
-  const ofMessages = messages.reduce((sum, { length }) => sum + length, 0);
-  return aliases.reduce((sum, { owner, target }) => sum + owner.length + target.length + ALIAS_BYTES, ofMessages);
-}
-
-const ALIAS_BYTES = 300;
-
-function touch(state: State, zone: string, kept: Kept): void {
-  kept.usedMs = performance.now();
-  if (state.kept.get(zone) !== kept) return;
-  state.kept.delete(zone);
-  state.kept.set(zone, kept);
-}
-
-function forget(state: State, zone: string): void {
-  const kept = state.kept.get(zone);
-  if (kept === undefined) return;
-  state.kept.delete(zone);
-  state.keptBytes -= kept.bytes;
-}
-
-function forgetOld(state: State): void {
-  const sinceMs = performance.now() - state.options.keptMs;
-  for (const [zone, { usedMs }] of state.kept) {
-    if (usedMs > sinceMs) return;
-    forget(state, zone);
+function resultOf({ counts, kept }: State, { zone, watch }: Job, answer: TransferAnswer): ZoneForTransfer {
+  if (answer.kind === "absent") kept.forget(zone);
+  if (answer.kind !== "zone") return answer;
+  if (watch === undefined) throw new Error(`nobody asked for ${zone}`);
+  counts.encoded += 1;
+  try {
+    return { kind: "zone", transfer: kept.keep(answer.zone, watch) };
+  } catch (error) {
+    return { kind: "failed", detail: errorText(error) };
   }
 }

@@ -91,6 +91,19 @@ export function createTransferEncoder(head: TransferHead): TransferEncoder {
   return { add, finish: (isWhole) => finish(state, isWhole ? addSoa : undefined) };
 }
 
+/**
+ * Messages of RRs alone, of the middle of a transfer: each begins with the whole name of its first RR. Without an RR there
+ * is none.
+ */
+export function createMiddleEncoder(): Pick<TransferEncoder, "add"> & { readonly finish: () => readonly Uint8Array[] } {
+  const state = createState(0);
+  beginMessage(state);
+  return {
+    add: (owner, ownerLength, type, ttl, rdata) => addRecord(state, owner, ownerLength, type, ttl, rdata),
+    finish: () => (state.records === 0 ? state.done : finish(state, undefined)),
+  };
+}
+
 /** The messages that end a transfer whose addresses behind ALIAS were still to be found: those, and the SOA. */
 export function encodeRest(head: TransferHead, records: readonly TransferRecord[]): readonly Uint8Array[] {
   const state = createState(0);

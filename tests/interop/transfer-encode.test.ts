@@ -98,7 +98,7 @@ async function ourServer(file: string, key?: TsigKey) {
   const world = await temporaryStore();
   const report = await importZoneFiles(world.context, ALONE, [{ name: undefined, file }]);
   assert.deepEqual([report.refused, report.faults], [[], []]);
-  const pool = createTransferPool({ directory: world.directory });
+  const pool = createTransferPool({ directory: world.directory, store: world.store });
   const server = await startTransferServer({ encode: pool.encode, lookUpAlias: async () => undefined }, key);
   return {
     port: server.port,
