@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
@@ -11,6 +12,8 @@ import type { Exchange } from "./transport.ts";
 
 const codec = createCodec({ key: new Uint8Array(32).fill(9) });
 const WAIT_MS = 10_000;
+/** Where no other test listens: a port that is given back here is not somebody else's a moment later. */
+const OWN_HOST = "127.0.0.77";
 
 type Lab = {
   readonly port: ClusterPort;
@@ -232,7 +235,7 @@ test("where frames hold too much, the largest goes", async (context) => {
 
 test("dialling where nobody listens, or nobody answers, fails with the reason", async (context) => {
   const { port } = await openLab(context);
-  const closed = await openClusterPort({ listen: { host: "127.0.0.1", port: 0 }, onTls: () => {} });
+  const closed = await openClusterPort({ listen: { host: OWN_HOST, port: 0 }, onTls: () => {} });
   await closed[Symbol.asyncDispose]();
   await assert.rejects(port.dial(closed.local, WAIT_MS), /ECONNREFUSED/);
 
@@ -267,9 +270,24 @@ test("whoever waits is told when the peer ends, and when the port is disposed of
 });
 
 test("a port that is taken is named, whichever of both it is", async (context) => {
-  const { port } = await openLab(context);
-  const listen = { host: "127.0.0.1", port: port.local.port };
-  await assert.rejects(openClusterPort({ listen, onTls: () => {} }), /cannot listen on 127.0.0.1:\d+ \(TCP, cluster\)/);
+  const { port } = await openLab(context, OWN_HOST);
+  const listen = { host: OWN_HOST, port: port.local.port };
+  await assert.rejects(
+    openClusterPort({ listen, onTls: () => {} }),
+    /cannot listen on 127.0.0.77:\d+ \(TCP, cluster\)/,
+  );
+  // Free again at once, for both.
+  await port[Symbol.asyncDispose]();
+  const again = await openClusterPort({ listen, onTls: () => {} });
+  await again[Symbol.asyncDispose]();
+
+  const udp = createSocket("udp4").bind(listen.port, listen.host);
+  await once(udp, "listening");
+  context.after(() => udp.close());
+  await assert.rejects(
+    openClusterPort({ listen, onTls: () => {} }),
+    /cannot listen on 127.0.0.77:\d+ \(UDP, cluster\)/,
+  );
   await assert.rejects(
     openClusterPort({ listen: { host: "nowhere", port: 0 }, onTls: () => {} }),
     /no IP address: "nowhere"/,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { ipFromText } from "../../src/base/ip.ts";
 import { type Codec, createCodec } from "../../src/cluster/codec.ts";
 import type {
   AliveMessage,
@@ -19,7 +20,7 @@ import { waitFor } from "../support/wait.ts";
 const WAIT_MS = 20_000;
 const KEY = Buffer.from("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "hex");
 const OTHER_KEY = Buffer.alloc(16, 0x55);
-const LOOPBACK = Uint8Array.of(127, 0, 0, 1);
+const LOOPBACK = "127.0.0.1";
 
 /** A member without a state machine: it answers pings and push/pulls, and keeps all that it hears. */
 type Puppet = {
@@ -34,15 +35,15 @@ type Puppet = {
   readonly send: (to: Endpoint, ...messages: readonly PacketMessage[]) => void;
 };
 
-async function openPuppet(context: TestContext, name: string, key: Uint8Array): Promise<Puppet> {
+async function openPuppet(context: TestContext, name: string, key: Uint8Array, host = LOOPBACK): Promise<Puppet> {
   const codec = createCodec({ key });
-  const port = await openClusterPort({ listen: { host: "127.0.0.1", port: 0 }, onTls: (socket) => socket.destroy() });
+  const port = await openClusterPort({ listen: { host, port: 0 }, onTls: (socket) => socket.destroy() });
   context.after(() => port[Symbol.asyncDispose]());
   const alive: AliveMessage = {
     type: "alive",
     incarnation: 1,
     node: name,
-    endpoint: { address: LOOPBACK, port: port.local.port },
+    endpoint: port.local,
     meta: new Uint8Array(),
     versions: [1, 5, 2, 2, 5, 4],
   };
@@ -100,21 +101,27 @@ function statesOf(members: readonly AliveMessage[], isJoin: boolean): PushPullMe
   return { type: "push-pull", isJoin, nodes, userState: new Uint8Array() };
 }
 
-function endpointOf({ port }: SerfAgent): Endpoint {
-  return { address: LOOPBACK, port };
+function addressOf(host: string): Uint8Array {
+  return ipFromText(host) ?? assert.fail(host);
+}
+
+function endpointOf({ host, port }: SerfAgent): Endpoint {
+  return { address: addressOf(host), port };
 }
 
 function hears<Type extends PacketMessage["type"]>({ heard }: Puppet, type: Type) {
   return heard.filter((message): message is Extract<PacketMessage, { type: Type }> => message.type === type);
 }
 
-for (const isCompressed of [true, false]) {
-  test(`a member of serf's cluster, ${isCompressed ? "compressed" : "plain"}`, async (context) => {
+for (const [host, args] of [
+  [LOOPBACK, []],
+  ["::1", ["-disable-compression"]],
+] as const) {
+  test(`a member of serf's cluster at ${[host, ...args].join(" ")}`, async (context) => {
     const path = requireSerf(context);
     if (path === undefined) return;
-    const args = isCompressed ? [] : ["-disable-compression"];
-    await using serf = await startSerf(path, { name: "alpha", key: KEY, args });
-    const puppet = await openPuppet(context, "puppet", KEY);
+    await using serf = await startSerf(path, { name: "alpha", key: KEY, host, args });
+    const puppet = await openPuppet(context, "puppet", KEY, host);
     const to = endpointOf(serf);
 
     const theirs = await puppet.ask(to, statesOf([puppet.alive], true));
@@ -144,7 +151,7 @@ for (const isCompressed of [true, false]) {
       hears(puppet, "user").some(({ payload }) => /deploy.*x{300}/s.test(Buffer.from(payload).toString("latin1"))),
     );
 
-    await serf.run("join", `127.0.0.1:${puppet.port.local.port}`);
+    await serf.run("join", `${host.includes(":") ? `[${host}]` : host}:${puppet.port.local.port}`);
     const joined = puppet.streamed.find(({ type }) => type === "push-pull");
     assert.ok(joined?.type === "push-pull" && joined.isJoin);
     assert.deepEqual(joined.nodes.map(({ node }) => node).sort(), ["alpha", "puppet"]);
@@ -166,7 +173,7 @@ test("a push/pull of many members, as long as compression needs to begin its tab
   await using serf = await startSerf(path, { name: "alpha", key: KEY });
   const puppet = await openPuppet(context, "puppet", KEY);
   // Port 9 throws away what it gets.
-  const endpoint = { address: LOOPBACK, port: 9 };
+  const endpoint = { address: addressOf(LOOPBACK), port: 9 };
   const many = Array.from({ length: 200 }, (_, index): AliveMessage => {
     const meta = new Uint8Array(
       createHash("shake256", { outputLength: 1 + 2 * index })
