@@ -20,8 +20,17 @@ export type LiveMember = AsyncDisposable & {
   readonly kill: () => Promise<void>;
 };
 
-export async function startLiveMember(name: string, key: Uint8Array, host = "127.0.0.1"): Promise<LiveMember> {
+export async function startLiveMember(
+  name: string,
+  key: Uint8Array,
+  host = "127.0.0.1",
+  onEvent: (event: string) => void = () => undefined,
+): Promise<LiveMember> {
   const events: string[] = [];
+  const tell = (event: string): void => {
+    events.push(event);
+    onEvent(event);
+  };
   const payloads: Buffer[] = [];
   const log: string[] = [];
   const port = await openClusterPort({ listen: { host, port: 0 }, onTls: (socket) => void socket.destroy() });
@@ -34,10 +43,10 @@ export async function startLiveMember(name: string, key: Uint8Array, host = "127
     timers: systemTimers(),
     random: Math.random,
     delegate: {
-      onJoin: (member) => void events.push(`join ${member.name}`),
-      onLeave: (member) => void events.push(`leave ${member.name} ${member.state}`),
-      onSuspect: (member) => void events.push(`suspect ${member.name}`),
-      onUpdate: (member) => void events.push(`update ${member.name}`),
+      onJoin: (member) => tell(`join ${member.name}`),
+      onLeave: (member) => tell(`leave ${member.name} ${member.state}`),
+      onSuspect: (member) => tell(`suspect ${member.name}`),
+      onUpdate: (member) => tell(`update ${member.name}`),
       onUserMessage: (payload) => void payloads.push(Buffer.from(payload)),
       localState: () => new Uint8Array(0),
       mergeState: () => undefined,
