@@ -43,11 +43,20 @@ function network() {
   };
 }
 
+/** Bodies of any length up to this, short ones as often as long ones; no two stretches of one are alike. */
+function bodyOf(bytesMax: number): fc.Arbitrary<Uint8Array> {
+  return fc.oneof(fc.nat(20), fc.nat(bytesMax)).map((length) => {
+    const body = Buffer.alloc(length);
+    for (let at = 0; at + 4 <= length; at += 4) body.writeUInt32BE(Math.imul(at + length, 0x9e3779b1) >>> 0, at);
+    return body;
+  });
+}
+
 /** Those that `nextTick` has queued by now. */
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 test("frames come out as they went in, however the network cuts them", () => {
-  const frame = fc.record({ kind: fc.nat(255), body: fc.uint8Array({ maxLength: 40_000, size: "max" }) });
+  const frame = fc.record({ kind: fc.nat(255), body: bodyOf(40_000) });
   const property = fc.property(
     fc.array(frame, { maxLength: 6 }),
     fc.infiniteStream(fc.integer({ min: 1, max: 20_000 })),
@@ -60,9 +69,12 @@ test("frames come out as they went in, however the network cuts them", () => {
         at = end;
       }
       assert.deepEqual(
-        read.map(({ kind, body }) => ({ kind, body: Buffer.from(body) })),
-        frames.map(({ kind, body }) => ({ kind, body: Buffer.from(body) })),
+        read.map(({ kind }) => kind),
+        frames.map(({ kind }) => kind),
       );
+      for (const [index, { body }] of frames.entries()) {
+        assert.ok(Buffer.from(body).equals(read[index]?.body ?? Buffer.of()), `frame ${index}`);
+      }
     },
   );
   fc.assert(property, { numRuns: 60 });
@@ -140,7 +152,7 @@ test("what is sent in one turn goes out in one piece, and large messages in seve
 });
 
 test("any frames go through the writer whole and in order, while they are sent and taken in any order", async () => {
-  const step = fc.oneof(fc.constant("take" as const), fc.uint8Array({ maxLength: 200_000, size: "max" }));
+  const step = fc.oneof(fc.constant("take" as const), bodyOf(200_000));
   const property = fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
     const { write, take, given } = network();
     const writer = createFrameWriter({ write, onTaken: () => {} });
