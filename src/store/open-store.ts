@@ -3,6 +3,7 @@ import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { absorbForeign } from "./absorb.ts";
 import { readAuditPage } from "./audit.ts";
 import { readCounts } from "./counts.ts";
 import { type Database, openDatabase, STORE_FOLDER } from "./database.ts";
@@ -75,6 +76,7 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
     housekeeping.wake();
     const wakeHousekeeping = () => housekeeping.wake();
     const engine = { database, clock, seal, feed, watchers, nodeId, instanceId, now, wakeHousekeeping };
+    await absorbForeign(engine);
     return assemble(engine, housekeeping, digest, auditRetentionMs);
   } catch (thrown) {
     await database.close();
