@@ -146,6 +146,12 @@ for (const [host, args] of [
     puppet.send(to, { type: "indirect-ping", sequence: 79, target, node: "puppet", wantsNack: true, source });
     await waitFor("the relayed ack", WAIT_MS, () => hears(puppet, "ack").some(({ sequence }) => sequence === 79));
 
+    // It refutes a suspicion of itself with a greater incarnation.
+    puppet.send(to, { type: "suspect", incarnation: 1, node: "alpha", from: "puppet" });
+    await waitFor("its refutation", WAIT_MS, () =>
+      hears(puppet, "alive").some(({ node, incarnation }) => node === "alpha" && incarnation > 1),
+    );
+
     await serf.run("event", "-coalesce=false", "deploy", "x".repeat(300));
     await waitFor("the event", WAIT_MS, () =>
       hears(puppet, "user").some(({ payload }) => /deploy.*x{300}/s.test(Buffer.from(payload).toString("latin1"))),
