@@ -100,7 +100,7 @@ export async function openControlPlane(
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
   const cluster = await openCluster(options, opened, context, notifier);
   if (cluster !== undefined) closing.use(cluster);
-  closing.use(await openPrimary(options, context, publisher));
+  closing.use(await openPrimary(options, context, publisher, cluster));
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
   const explain = openExplainer({ options, store, health, publisher });
@@ -141,12 +141,14 @@ async function openPrimary(
   { shared, resolve: primary, config, metrics }: ControlPlaneOptions,
   context: CommandContext,
   publisher: StorePublisher,
+  cluster: ClusterPlane | undefined,
 ): Promise<AsyncDisposable> {
   const { openPrimaryPlane } = await import("./primary-plane.ts");
   return openPrimaryPlane({
     ...{ context, shared, primary, publisher, metrics },
     directory: config["node.data_dir"],
     isMd5Enabled: config["dns.tsig_md5"],
+    ...(cluster && { replicated: cluster.settled }),
   });
 }
 

@@ -49,6 +49,8 @@ export type PrimaryPlaneOptions = {
   readonly directory: string;
   readonly isMd5Enabled: boolean;
   readonly publisher: Pick<StorePublisher, "settled">;
+  /** Resolves when the other nodes that are alive have what this one has, or after the time; absent without a cluster. */
+  readonly replicated?: (timeoutMs: number) => Promise<void>;
   readonly metrics: Pick<NodeMetrics, "registry">;
 };
 
@@ -61,7 +63,11 @@ export function openPrimaryPlane(options: PrimaryPlaneOptions): AsyncDisposable 
   closing.use(
     openDnsNotify({
       ...{ store, log, isMd5Enabled },
-      published: publisher.settled,
+      // A secondary may ask another node, and must find there what it was told of.
+      published: async () => {
+        await publisher.settled();
+        await options.replicated?.(readConfig(store, "axfr").effective.notify_debounce_seconds * 1_000);
+      },
       registry: metrics.registry,
       // The secondary asks for the zone next.
       onAnnounced: (zone) => pool.prepare(zone),
