@@ -17,7 +17,7 @@ import { type Counters, type PeerFigures, zeroCounters } from "./figures.ts";
 import { takeEverything } from "./first-sync.ts";
 import { createInbox, type Inbox } from "./inbox.ts";
 import { BATCH_ITEMS, PEERS_MAX } from "./limits.ts";
-import { type Answers, encodeMessage, type Questions, type Standing, type StoreStatus } from "./messages.ts";
+import { type Answers, type Ask, encodeMessage, type Questions, type Standing, type StoreStatus } from "./messages.ts";
 import { OUTBOX_LIMITS, type OutboxLimits } from "./outbox.ts";
 import { askOnce, askPeer, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
 import { createSender, type Sender } from "./sender.ts";
@@ -201,7 +201,10 @@ function wayPartsOf(world: World): WayParts {
     inbox,
     timers: options.timers,
     log: options.log,
-    answer: (nodeId, question) => answer(serving, nodeId, question),
+    answer: (nodeId, question) => {
+      leaveLead(world, nodeId, question.ask);
+      return answer(serving, nodeId, question);
+    },
     onAuditNotice: ({ nodeId }, vector) => audit.onVector(nodeId, vector),
     onOpen: (peer, way) => onOpen(world, peer, way),
     onClosed: (peer) => forgetUnused(world, peer),
@@ -298,13 +301,18 @@ function statusOf({ options, conductor }: World): StoreStatus {
   };
 }
 
-/** A peer compares itself with this node. */
+/** A peer that compares itself with this node has the lead for as long as it asks. */
+function leaveLead({ peers, options }: World, nodeId: string, ask: Ask): void {
+  const peer = peers.get(nodeId);
+  const isComparing = ask !== "audit" && ask !== "standing" && ask !== "page";
+  if (peer !== undefined && isComparing && !peer.isExchanging) peer.comparesUntilMs = options.timers.now() + LEAD_MS;
+}
+
 function onRoot(world: World, nodeId: string, { root, status }: Questions["root"]): { readonly queued: number } {
   const peer = world.peers.get(nodeId);
   if (peer === undefined) return { queued: 0 };
   peer.status = status;
   if (root !== null && root === rootOf(world.options.store)) world.conductor.agreed(peer);
-  else if (!peer.isExchanging) peer.comparesUntilMs = world.options.timers.now() + LEAD_MS;
   return { queued: peer.outbox.size() + world.sender.waiting() };
 }
 
