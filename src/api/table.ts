@@ -22,6 +22,7 @@ import { blocklistRoutes } from "./routes/blocklist.ts";
 import { cacheRoutes } from "./routes/cache.ts";
 import { clusterRoutes } from "./routes/cluster.ts";
 import { configRoutes } from "./routes/config.ts";
+import { conflictRoutes } from "./routes/conflicts.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { explainRoutes } from "./routes/explain.ts";
 import { exportRoutes } from "./routes/export.ts";
@@ -98,6 +99,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...auditRoutes(context),
     ...nodeRoutes(context, cluster, parts.listeners),
     ...clusterRoutes(context, cluster),
+    ...conflictRoutes(context, cluster),
     ...statsRoutes(context, cluster),
   ];
 }

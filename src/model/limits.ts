@@ -124,6 +124,8 @@ export const ENDPOINT_MAX = 262;
 
 /** The cluster. Addresses that one request has dialled, and zones that one asks all nodes of. */
 export const JOIN_ADDRESSES_MAX = 100;
+/** The id of an entry of the conflict journal, in characters: its key. A path has room for no more. */
+export const CONFLICT_ID_MAX = 512;
 export const CONSISTENCY_ZONES_DEFAULT = 100;
 export const CONSISTENCY_ZONES_MAX = 500;
 /** A pending zone becomes active after that time, acknowledged or not; each further node steps in that much later. */

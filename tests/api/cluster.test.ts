@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { clusterRoutes } from "../../src/api/routes/cluster.ts";
+import { conflictRoutes } from "../../src/api/routes/conflicts.ts";
 import { nodeRoutes } from "../../src/api/routes/nodes.ts";
 import { recordRoutes } from "../../src/api/routes/records.ts";
 import { statsRoutes } from "../../src/api/routes/stats.ts";
@@ -255,4 +256,63 @@ test("a record that lost its name to another node's says which one hides it, and
   );
   assert.equal((await api.ask("DELETE", `/records/${inEffect.id}`)).status, 200);
   assert.equal((await shownOf(`/records/${hidden.id}`)).shadowed_by, undefined);
+});
+
+test("edits that lost unseen are listed with both bodies and who made them, and put back by one call", async () => {
+  const clock = { aheadMs: 0 };
+  await using api = await startApi((context) => [
+    ...zoneRoutes(context, createFakeCluster()),
+    ...recordRoutes(context),
+    ...conflictRoutes(context, createFakeCluster()),
+  ]);
+  await using other = await temporaryStore({ nodeId: "other", now: () => Date.now() + clock.aheadMs });
+  const zone = (await api.ask("POST", "/zones", { json: { name: "corp.example." } })).body.id;
+  const named = (name: string, value: string) => ({ name, type: "A" as const, values: [{ value }] });
+  const create = (json: object) => api.ask("POST", `/zones/${zone}/records`, { as: "editor", json });
+  await other.store.applyRemote(api.nodeStore.rawItems({ limit: 100 }).items);
+  for (const name of ["www", "db", "mail"]) await create(named(name, "192.0.2.1"));
+  // Made later and without a sight of the others.
+  clock.aheadMs = 2_000;
+  for (const name of ["www", "db", "mail"]) {
+    await createRecord(other.context, testCaller(), zone, named(name, "192.0.2.2"));
+  }
+  await api.nodeStore.applyRemote(other.store.rawItems({ limit: 100 }).items);
+  const list = async (query = "") => (await api.ask("GET", `/conflicts${query}`, { as: "editor" })).body;
+  const { items, next_cursor } = await list();
+  assert.deepEqual([items.length, next_cursor], [3, null]);
+  assert.deepEqual(
+    items.map((item: Record<string, unknown>) => [item.kind, Object(item.key)[1], item.reason, item.node_id]),
+    ["db", "mail", "www"].map((name) => ["record", name, "replaced", "test-node"]),
+  );
+  const [, mail, www] = items;
+  assert.deepEqual([www.user_name, www.reapplicable, www.body.values], ["editor", true, [{ value: "192.0.2.1" }]]);
+  assert.deepEqual(www.present.values, [{ value: "192.0.2.2" }]);
+
+  assert.deepEqual((await list("?kind=zone")).items, []);
+  assert.deepEqual((await list("?zone=elsewhere.example")).items, []);
+  assert.equal((await list("?zone=corp.example&kind=record")).items.length, 3);
+  assert.equal((await api.ask("GET", "/conflicts?kind=city")).status, 400);
+  assert.equal((await api.ask("GET", "/conflicts?cursor=%2B%2B")).status, 400);
+  const first = await list("?limit=2");
+  const rest = await list(`?limit=2&cursor=${first.next_cursor}`);
+  assert.deepEqual([...first.items, ...rest.items], items);
+  assert.equal(rest.next_cursor, null);
+
+  const path = `/conflicts/${www.id}`;
+  assert.deepEqual((await api.ask("GET", path, { as: "editor" })).body, www);
+  assert.equal((await api.ask("GET", path, { as: "readonly" })).status, 403);
+  assert.equal((await api.ask("GET", "/conflicts/AAAA")).status, 404);
+  const value = async () => (await api.ask("GET", `/zones/${zone}/records?name=www`)).body.items[0].values[0].value;
+  assert.equal((await api.ask("POST", `${path}/reapply?dry_run=true`)).status, 200);
+  assert.equal(await value(), "192.0.2.2");
+  const again = await api.ask("POST", `${path}/reapply`, { as: "editor" });
+  assert.equal(again.status, 200, again.text);
+  assert.deepEqual(again.body.present.values, [{ value: "192.0.2.1" }]);
+  assert.equal(await value(), "192.0.2.1");
+  assert.match(auditOf(api.store, { resource: "record" })[0]?.detail ?? "", /from the conflict/);
+  // The rules of what it writes hold: a record that was protected meanwhile stays.
+  const kept = (await api.ask("GET", `/zones/${zone}/records?name=mail`)).body.items[0];
+  await api.ask("PUT", `/records/${kept.id}`, { json: { protected: true } });
+  const refused = await api.ask("POST", `/conflicts/${mail.id}/reapply`);
+  assert.deepEqual([refused.status, refused.body.code], [409, "record_protected"]);
 });

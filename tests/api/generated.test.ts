@@ -59,7 +59,7 @@ async function operationsOf({ api }: World): Promise<readonly Operation[]> {
 /** The path with something that is there. */
 function pathOf(
   { path }: Operation,
-  { zones, records, user, account, override, mapping, key, check, forwarder, stub, node }: World["furniture"],
+  { zones, records, user, account, override, mapping, key, check, forwarder, stub, node, conflict }: World["furniture"],
 ): string {
   const [, collection = ""] = path.split("/");
   const ids: Readonly<Record<string, string>> = {
@@ -74,6 +74,7 @@ function pathOf(
     forwarders: forwarder,
     "stub-zones": stub,
     nodes: node,
+    conflicts: conflict,
   };
   return path.replace(/\{\w+\}/, () => encodeURIComponent(ids[collection] ?? assert.fail(path)));
 }

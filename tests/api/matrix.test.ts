@@ -123,6 +123,9 @@ readonly  -     any   GET /nodes/self
 admin     csrf  none  DELETE /nodes/{id}
 admin     csrf  none  POST /cluster/join
 readonly  -     any   GET /cluster/consistency
+editor    -     any   GET /conflicts
+editor    -     any   GET /conflicts/{id}
+editor    csrf  none  POST /conflicts/{id}/reapply
 readonly  -     any   GET /stats
 public    -     any   GET /openapi.json
 `;
@@ -158,7 +161,7 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
   if (inZones !== undefined) {
     return [{ path: put(inZones[0]), where: "mine" }, { path: put(inZones[1]), where: "other" }, unknown];
   }
-  const { user, account, override, mapping, key, check, forwarder, stub, node } = others;
+  const { user, account, override, mapping, key, check, forwarder, stub, node, conflict } = others;
   const id = {
     users: user,
     "service-accounts": account,
@@ -169,6 +172,7 @@ function targetsOf({ path }: Row, { zones, records, ...others }: Furniture): rea
     forwarders: forwarder,
     "stub-zones": stub,
     nodes: node,
+    conflicts: conflict,
   }[collection];
   assert.ok(id !== undefined, path);
   return [{ path: put(id), where: "no zone" }, unknown];

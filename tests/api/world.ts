@@ -19,6 +19,7 @@ import { fakeCache } from "../support/fake-cache.ts";
 import { createFakeCluster, TEST_LISTENERS } from "../support/fake-cluster.ts";
 import { fakeDebug } from "../support/fake-debug.ts";
 import { openHealthLab } from "../support/health-plane.ts";
+import { temporaryStore } from "../support/store.ts";
 
 const MINUTE_MS = 60_000;
 /** It has written itself, and nobody hears of it. */
@@ -48,6 +49,7 @@ export type Furniture = {
   readonly forwarder: string;
   readonly stub: string;
   readonly node: string;
+  readonly conflict: string;
 };
 
 export type World = AsyncDisposable & {
@@ -99,7 +101,7 @@ function maker(api: TestApi, admin: string) {
 export type Make = ReturnType<typeof maker>;
 
 /** Two zones with a record each, and one of every other kind. */
-export async function furnish(make: Make, suffix = ""): Promise<Furniture> {
+export async function furnish(make: Make, suffix = ""): Promise<Omit<Furniture, "conflict">> {
   const value = { values: [{ value: "192.0.2.1" }], type: "A" };
   const zones: string[] = [];
   const records: string[] = [];
@@ -295,6 +297,20 @@ export async function startWorld(options: TestApiOptions = {}): Promise<World> {
   };
 }
 
+/** Another node has made the same mapping, and neither knew of the other: the id of what lost. */
+async function loseAnEdit({ nodeStore }: TestApi): Promise<string> {
+  await using other = await temporaryStore({ nodeId: "other-node" });
+  for (const [store, region_id] of [
+    [nodeStore, "here"],
+    [other.store, "there"],
+  ] as const) {
+    const body = { id: newId("subnet-mapping"), subnet: "192.0.2.0/24", region_id, source: "manual" };
+    await store.write((tx) => void tx.put("subnet-mapping", body));
+  }
+  await nodeStore.applyRemote(other.store.rawItems({ limit: 10 }).items);
+  return nodeStore.journalPage({ limit: 1 }).entries[0]?.id ?? assert.fail("nothing was lost");
+}
+
 /** Fills the store and signs everybody in; moves the clock to and fro for those whose time is to be over. */
 async function peopled(
   api: TestApi,
@@ -311,7 +327,7 @@ async function peopled(
   const { access_token: old } = await login("admin");
   clock.aheadMs = 0;
   const make = maker(api, (await login("admin")).access_token);
-  const furniture = await furnish(make);
+  const furniture = { ...(await furnish(make)), conflict: await loseAnEdit(api) };
   const node = { id: STOPPED_NODE, region: "", address: "192.0.2.2:7946", version: "1" };
   await api.store.write((tx) => void tx.put("node", node));
   const askers: readonly Asker[] = [
