@@ -6,34 +6,9 @@ import type { RawItem } from "../../src/store/raw-items.ts";
 import type { StoreTransaction } from "../../src/store/store.ts";
 import { temporaryStore } from "../support/store.ts";
 import { auditInput, recordBody, zoneBody } from "../support/store-objects.ts";
+import { exchange, pair, START, send, withZone } from "./two-stores.ts";
 
-const START = Date.parse("2026-03-01T12:00:00Z");
 const DAY_MS = 86_400_000;
-
-async function send(from: NodeStore, to: NodeStore): Promise<void> {
-  assert.deepEqual(await to.applyRemote(from.rawItems({ limit: 10_000 }).items), []);
-}
-
-async function exchange(left: NodeStore, right: NodeStore): Promise<void> {
-  await send(left, right);
-  await send(right, left);
-  await send(left, right);
-}
-
-function pair(offsetMs = 0) {
-  let nowMs = START;
-  const now = () => ++nowMs;
-  const first = temporaryStore({ nodeId: "n1", now });
-  const second = temporaryStore({ nodeId: "n2", now: () => now() + offsetMs });
-  return { first, second, pass: (ms: number) => (nowMs += ms) };
-}
-
-async function withZone(store: NodeStore): Promise<void> {
-  await store.write((tx) => {
-    tx.put("zone", zoneBody("corp."));
-    tx.setState("corp.", "active");
-  });
-}
 
 test("of a CNAME and an A made at once the first stays, and the other returns when it goes", async () => {
   const { first, second } = pair();
