@@ -18,6 +18,7 @@ import { ENCRYPTED_WORKLOADS, IDLE_WORKLOAD, measureEncrypted } from "./encrypte
 import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
 import { measureForwardDead } from "./forward-dead.ts";
 import { measureLoad } from "./load.ts";
+import { measurePrimary, PRIMARY_WORKLOADS } from "./primary.ts";
 import { measureProbes } from "./probes.ts";
 import { promiseLines } from "./promises.ts";
 import { measureSelected, SELECTED_WORKLOADS } from "./selected.ts";
@@ -28,7 +29,8 @@ const USAGE = `usage: npm run bench -- [--rounds N] [--seconds S] [--only WORKLO
 workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, api, probes, blocklist,
   ${SELECTED_WORKLOADS},
   ${FORWARD_WORKLOADS.join(", ")}, forward-dead,
-  ${ENCRYPTED_WORKLOADS.join(", ")}, ${IDLE_WORKLOAD} (default: all)
+  ${ENCRYPTED_WORKLOADS.join(", ")}, ${IDLE_WORKLOAD},
+  ${PRIMARY_WORKLOADS.join(", ")} (default: all)
 servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -155,6 +157,12 @@ try {
   const encrypted = await measureEncrypted(directory, options);
   if (encrypted !== undefined) console.log(`\n${encrypted.report}`);
   for (const fault of encrypted?.faults ?? []) {
+    console.error(`WRONG ANSWERS: ${fault}`);
+    process.exitCode = 1;
+  }
+  const primary = await measurePrimary(directory, options);
+  if (primary !== undefined) console.log(`\n${primary.report}`);
+  for (const fault of primary?.faults ?? []) {
     console.error(`WRONG ANSWERS: ${fault}`);
     process.exitCode = 1;
   }

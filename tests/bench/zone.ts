@@ -103,3 +103,14 @@ export async function writeMillionZone(directory: string): Promise<ZoneSource> {
   await writeLines(zone.file, oneMillionAddresses(zone.name));
   return zone;
 }
+
+function* hosts(zone: string, count: number): Generator<string> {
+  yield* apex(zone);
+  for (let i = 0; i < count; i += 1) yield `host-${i} A ${address(i)}`;
+}
+
+/** Writes a zone of so many hosts into that file. */
+export async function writeHostsZone(file: string, name: string, count: number): Promise<ZoneSource> {
+  await writeLines(file, hosts(name, count));
+  return { name, file };
+}
