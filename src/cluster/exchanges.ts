@@ -5,7 +5,13 @@ import type { Delegate } from "./member.ts";
 import type { MemberStates } from "./member-states.ts";
 import type { Endpoint, PingMessage, PushPullMessage, StreamMessage } from "./messages.ts";
 import type { Node } from "./node-table.ts";
-import { EXCHANGES_IN_MAX, EXCHANGES_OUT_MAX, type MembershipSettings, USER_STATE_BYTES_MAX } from "./settings.ts";
+import {
+  EXCHANGES_IN_MAX,
+  type MembershipSettings,
+  PINGS_OUT_MAX,
+  PUSH_PULLS_OUT_MAX,
+  USER_STATE_BYTES_MAX,
+} from "./settings.ts";
 import type { Exchange, Transport } from "./transport.ts";
 
 export type Exchanges = {
@@ -15,7 +21,7 @@ export type Exchanges = {
   readonly ping: (node: Node, ping: PingMessage, timeoutMs: number) => Promise<boolean>;
   /** For the transport. Never rejects. */
   readonly onExchange: (exchange: Exchange, from: Endpoint) => Promise<void>;
-  /** Ends those that run, and waits for them. */
+  /** Ends those that run, and waits for them; what is still being dialed ends when it is there, or with the transport. */
   readonly stop: () => Promise<void>;
 };
 
@@ -32,7 +38,9 @@ export type ExchangesOptions = {
 type Context = ExchangesOptions & {
   /** Those that run. */
   readonly open: Set<Exchange>;
-  readonly counts: { incoming: number; outgoing: number };
+  readonly counts: { incoming: number; pushPulls: number; pings: number };
+  /** What is under way on an open exchange. */
+  readonly running: Set<Promise<void>>;
   isStopped: boolean;
 };
 
@@ -57,11 +65,15 @@ async function read({ codec, counters }: Context, exchange: Exchange): Promise<S
 
 /** However the work ends, the exchange is over. */
 async function use(context: Context, exchange: Exchange, work: () => Promise<void>): Promise<void> {
-  context.open.add(exchange);
+  const { open, running } = context;
+  open.add(exchange);
+  const done = context.isStopped ? Promise.resolve() : work();
+  running.add(done);
   try {
-    if (!context.isStopped) await work();
+    await done;
   } finally {
-    context.open.delete(exchange);
+    running.delete(done);
+    open.delete(exchange);
     exchange.close();
   }
 }
@@ -74,47 +86,50 @@ async function ask(
   request: () => StreamMessage,
   onAnswer: (answer: StreamMessage) => void,
 ): Promise<void> {
-  const { codec, transport, counts } = context;
+  const { codec, transport } = context;
   if (context.isStopped) throw new Error("the membership has ended");
-  if (counts.outgoing >= EXCHANGES_OUT_MAX) throw new Error("too many exchanges are under way");
-  counts.outgoing++;
-  try {
-    const exchange = await transport.dial(to, timeoutMs);
-    await use(context, exchange, async () => {
-      exchange.send(codec.packFrame(request(), "request"));
-      onAnswer(await read(context, exchange));
-    });
-  } finally {
-    counts.outgoing--;
-  }
+  const exchange = await transport.dial(to, timeoutMs);
+  await use(context, exchange, async () => {
+    exchange.send(codec.packFrame(request(), "request"));
+    onAnswer(await read(context, exchange));
+  });
 }
 
 async function pushPull(context: Context, to: Endpoint, isJoin: boolean): Promise<void> {
-  const { counters, settings } = context;
+  const { counters, settings, counts } = context;
   const request = (): StreamMessage => local(context, isJoin);
   const onAnswer = (answer: StreamMessage): void => {
     if (answer.type === "error") throw new Error(`it refuses: ${answer.text}`);
     if (answer.type !== "push-pull") throw new Error("its answer is no list of members");
     merge(context, answer, to);
   };
+  if (counts.pushPulls >= PUSH_PULLS_OUT_MAX) throw new Error("too many exchanges are under way");
+  counts.pushPulls++;
   try {
     await ask(context, to, settings.exchangeTimeoutMs, request, onAnswer);
     counters.pushPulls++;
   } catch (error) {
     counters.failedPushPulls++;
     throw error;
+  } finally {
+    counts.pushPulls--;
   }
 }
 
 async function ping(context: Context, node: Node, message: PingMessage, timeoutMs: number): Promise<boolean> {
+  const { counts } = context;
   let isAlive = false;
+  if (counts.pings >= PINGS_OUT_MAX) return false;
   const onAnswer = (answer: StreamMessage): void => {
     isAlive = answer.type === "ack" && answer.sequence === message.sequence;
   };
+  counts.pings++;
   try {
     await ask(context, node.endpoint, timeoutMs, () => message, onAnswer);
   } catch {
     // Silence is the answer; why does not matter to the prober.
+  } finally {
+    counts.pings--;
   }
   return isAlive;
 }
@@ -136,20 +151,11 @@ async function serve(context: Context, exchange: Exchange, from: Endpoint): Prom
 }
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
-  const context: Context = { ...options, open: new Set(), counts: { incoming: 0, outgoing: 0 }, isStopped: false };
-  const { counts } = context;
-  const running = new Set<Promise<unknown>>();
-  const track = async <Value>(work: Promise<Value>): Promise<Value> => {
-    running.add(work);
-    try {
-      return await work;
-    } finally {
-      running.delete(work);
-    }
-  };
+  const counts = { incoming: 0, pushPulls: 0, pings: 0 };
+  const context: Context = { ...options, open: new Set(), running: new Set(), counts, isStopped: false };
   return {
-    pushPull: (to, isJoin) => track(pushPull(context, to, isJoin)),
-    ping: (node, message, timeoutMs) => track(ping(context, node, message, timeoutMs)),
+    pushPull: (to, isJoin) => pushPull(context, to, isJoin),
+    ping: (node, message, timeoutMs) => ping(context, node, message, timeoutMs),
     onExchange: async (exchange, from) => {
       if (context.isStopped || counts.incoming >= EXCHANGES_IN_MAX) {
         if (!context.isStopped) options.counters.dropped.full++;
@@ -158,7 +164,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       }
       counts.incoming++;
       try {
-        await track(use(context, exchange, () => serve(context, exchange, from)));
+        await use(context, exchange, () => serve(context, exchange, from));
       } catch {
         // A peer that sends no whole frame, or one of another key, which is counted.
       } finally {
@@ -168,7 +174,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     stop: async () => {
       context.isStopped = true;
       for (const exchange of context.open) exchange.close();
-      await Promise.allSettled(running);
+      await Promise.allSettled(context.running);
     },
   };
 }

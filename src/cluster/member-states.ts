@@ -48,7 +48,8 @@ export type MemberStates = {
   readonly states: () => readonly NodeState[];
   /** Says anew what this node is, with a greater incarnation than before. */
   readonly announce: () => void;
-  readonly forget: (name: string) => void;
+  /** Where it was; undefined where it is not known, or alive. */
+  readonly forget: (name: string) => Endpoint | undefined;
 };
 
 export type MemberStatesOptions = {
@@ -267,14 +268,15 @@ function merge(context: Context, { state, ...rest }: NodeState): void {
   else suspect(context, { type: "suspect", incarnation, node, from: context.table.self.name }, false);
 }
 
-function forget({ table, forgotten }: Context, name: string): void {
+function forget({ table, forgotten }: Context, name: string): Endpoint | undefined {
   const node = table.get(name);
-  if (node === undefined || node === table.self || isLive(node)) return;
+  if (node === undefined || node === table.self || isLive(node)) return undefined;
   table.remove(name);
   forgotten.delete(name);
   forgotten.set(name, node.incarnation);
   const [oldest] = forgotten.keys();
   if (forgotten.size > MEMBERS_MAX && oldest !== undefined) forgotten.delete(oldest);
+  return node.endpoint;
 }
 
 export function createMemberStates(options: MemberStatesOptions): MemberStates {

@@ -23,6 +23,7 @@ import {
   DEFAULT_MEMBERSHIP_SETTINGS,
   type MembershipSettings,
   NOTED_MAX,
+  NOTED_MS,
   USER_PAYLOAD_BYTES_MAX,
 } from "./settings.ts";
 import { createSteadyTimers } from "./steady-timers.ts";
@@ -54,15 +55,19 @@ function checkOptions({ name, meta }: Pick<MembershipOptions, "name" | "meta">):
   if (meta.length > META_BYTES_MAX) throw new RangeError(`meta has at most ${META_BYTES_MAX} bytes`);
 }
 
-/** Logs each line once; what was said longest ago may be said again. */
-function createNotes(log: Log): Log {
+/** Logs each line once an hour, and not more than so many different ones. */
+function createNotes(log: Log, timers: Timers): Log {
   const noted = new Set<string>();
+  let sinceMs = timers.now();
   return (level, message) => {
-    if (noted.has(message)) return;
+    if (timers.now() - sinceMs >= NOTED_MS) {
+      noted.clear();
+      sinceMs = timers.now();
+    }
+    if (noted.has(message) || noted.size >= NOTED_MAX) return;
     noted.add(message);
-    const [oldest] = noted;
-    if (noted.size > NOTED_MAX && oldest !== undefined) noted.delete(oldest);
     log(level, message);
+    if (noted.size === NOTED_MAX) log("warn", "more about the cluster's members is not logged within this hour");
   };
 }
 
@@ -92,7 +97,7 @@ function createParts(options: MembershipOptions) {
   const shared = { table, settings, timers: steadyTimers, random, health, counters, delegate, gossip };
   const states = createMemberStates({
     ...shared,
-    note: createNotes(log),
+    note: createNotes(log, timers),
     isLeaving: () => state.isLeaving,
     onDoubt: ({ name }) => prober.probe(name, true),
     onGone: () => rejoin.wake(),
@@ -171,6 +176,19 @@ function startPushPulls({ table, settings, exchanges }: Parts, { timers, random 
   return () => cancel();
 }
 
+/** Settles when the others have heard that this node leaves, or the time has passed. */
+function tellOfLeave({ table, states }: Parts, timers: Timers, timeoutMs: number): Promise<void> {
+  const { name: node, incarnation } = table.self;
+  const hasOthers = table.live().length > 0;
+  return new Promise((resolve) => {
+    const cancel = timers.after(hasOthers ? timeoutMs : 0, resolve);
+    states.dead({ type: "dead", incarnation, node, from: node }, () => {
+      cancel();
+      resolve();
+    });
+  });
+}
+
 /** Begins at once; alone until `join`, or until others join this node. Throws RangeError where an option is out of bounds. */
 export function createMembership(options: MembershipOptions): Membership {
   checkOptions(options);
@@ -212,16 +230,7 @@ export function createMembership(options: MembershipOptions): Membership {
       if (state.isLeaving || isDisposed) return;
       state.isLeaving = true;
       stopAsking();
-      const { name: node, incarnation } = self;
-      const others = table.live().length;
-      await new Promise<void>((resolve) => {
-        const cancel = timers.after(others === 0 ? 0 : timeoutMs, resolve);
-        const onDone = (): void => {
-          cancel();
-          resolve();
-        };
-        states.dead({ type: "dead", incarnation, node, from: node }, onDone);
-      });
+      await tellOfLeave(parts, timers, timeoutMs);
     },
     setMeta: (meta) => {
       checkOptions({ name: self.name, meta });
@@ -235,7 +244,10 @@ export function createMembership(options: MembershipOptions): Membership {
       gossip.broadcast({ message: { type: "user", payload }, about: undefined });
     },
     probeNow: (name) => prober.probe(name, false),
-    forget: states.forget,
+    forget: (name) => {
+      const endpoint = states.forget(name);
+      if (endpoint !== undefined) rejoin.forget(endpoint);
+    },
     figures: () => ({
       ...counters,
       dropped: { ...counters.dropped },

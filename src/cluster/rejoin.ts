@@ -8,7 +8,7 @@ import { jittered } from "./formulas.ts";
 import type { JoinOutcome } from "./member.ts";
 import type { Endpoint } from "./messages.ts";
 import { type NodeTable, sameEndpoint, shuffle } from "./node-table.ts";
-import { JOIN_ADDRESSES_MAX, type MembershipSettings, REJOINS_AT_ONCE } from "./settings.ts";
+import { JOIN_ADDRESSES_MAX, JOINS_AT_ONCE, type MembershipSettings, REJOINS_AT_ONCE } from "./settings.ts";
 import type { Timers } from "./transport.ts";
 
 const BACKOFF = 1.5;
@@ -19,6 +19,8 @@ export type Rejoin = {
   readonly wake: () => void;
   /** Push/pull soon, with any member or that address: what others know of this node, or this one of others, is amiss. */
   readonly renew: (endpoint?: Endpoint) => void;
+  /** Join addresses that are this one are dialed no more. */
+  readonly forget: (endpoint: Endpoint) => void;
   readonly stop: () => void;
 };
 
@@ -82,7 +84,11 @@ async function joinAll(
       failures.push({ address: text, detail: error instanceof Error ? error.message : String(error) });
     }
   };
-  await Promise.all(Array.from(new Set(addresses), attempt));
+  const waiting = new Set(addresses).values();
+  const worker = async (): Promise<void> => {
+    for (const text of waiting) await attempt(text);
+  };
+  await Promise.all(Array.from({ length: JOINS_AT_ONCE }, worker));
   return { joined, failures };
 }
 
@@ -139,6 +145,11 @@ export function createRejoin(options: RejoinOptions): Rejoin {
       isAmiss = true;
       stranger = endpoint ?? stranger;
       arm();
+    },
+    forget: (endpoint) => {
+      for (const [text, { endpoints }] of known) {
+        if (endpoints.some((one) => sameEndpoint(one, endpoint))) known.delete(text);
+      }
     },
     stop: () => {
       isStopped = true;

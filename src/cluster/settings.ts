@@ -72,15 +72,20 @@ export const PACKET_MESSAGES_MAX = 64;
 /** Acknowledgements that are waited for: our probes, and what others asked us to probe. */
 export const PROBES_MAX = 64;
 export const RELAYS_MAX = 256;
-/** Exchanges over TCP at once: those that others began, and our own. */
-export const EXCHANGES_IN_MAX = 32;
-export const EXCHANGES_OUT_MAX = 16;
+/** Exchanges over TCP at once: those that others began, as many as a port has, for they cost nothing before they have a key. */
+export const EXCHANGES_IN_MAX = 512;
+/** And our own: push/pulls, and pings beside them. */
+export const PUSH_PULLS_OUT_MAX = 16;
+export const PINGS_OUT_MAX = 16;
 /** Of the user state in a push/pull. */
 export const USER_STATE_BYTES_MAX = 65_536;
 export const JOIN_ADDRESSES_MAX = 64;
 /** Of one host name. */
 export const RESOLVED_ADDRESSES_MAX = 8;
+/** Addresses that one join dials at once. */
+export const JOINS_AT_ONCE = 8;
 /** Dead members and join addresses that are dialled at once. */
 export const REJOINS_AT_ONCE = 3;
-/** Things that were said once and are not said again. */
+/** Lines that are logged in so long, each of them once: members say what they like, and may not fill the log with it. */
 export const NOTED_MAX = 256;
+export const NOTED_MS = 3_600_000;

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Membership } from "../../src/cluster/member.ts";
 import type { AliveMessage, PacketMessage } from "../../src/cluster/messages.ts";
-import { INCARNATION_MAX, MEMBERS_MAX } from "../../src/cluster/settings.ts";
+import { INCARNATION_MAX, MEMBERS_MAX, NOTED_MAX } from "../../src/cluster/settings.ts";
 import { createSimulatedCodec, type SimulatedProcess, simulatedEndpoint } from "../support/cluster-network.ts";
 import { createSimulatedCluster, type SimulatedCluster } from "../support/simulated-cluster.ts";
 
@@ -88,6 +88,19 @@ test("who is forgotten stays so, whatever is gossiped of its death, until it com
   assert.ok(again.membership.self().incarnation > 2);
 });
 
+test("who is forgotten is dialed no more, although it is a join address", async () => {
+  const cluster = await formed(2);
+  cluster.kill(1);
+  await cluster.passUntil("it is dead", 3_000, cluster.agrees);
+  const { membership } = cluster.member(2);
+  await cluster.network.pass(60_000);
+  const before = membership.figures().failedPushPulls;
+  assert.ok(before > 3);
+  membership.forget("node-1");
+  await cluster.network.pass(120_000);
+  assert.ok(membership.figures().failedPushPulls <= before + 1);
+});
+
 test("a member that is alive, and oneself, cannot be forgotten", async () => {
   const cluster = await formed(3);
   const { membership } = cluster.member(1);
@@ -166,6 +179,17 @@ test("a false accusation and a false death are refuted, and only what is newer c
   for (const { events } of cluster.members()) {
     assert.ok(!events.some((event) => event.atMs >= atMs && event.kind === "leave" && event.name !== "node-5"));
   }
+});
+
+test("whoever holds the key cannot fill the log", async () => {
+  const cluster = await formed(2);
+  const liar = openLiar(cluster, 20);
+  for (let port = 1; port <= 2_000; port++) {
+    liar.say(1, { ...aliveAt(30, "node-2", port), endpoint: { address: Uint8Array.of(10, 0, 0, 30), port } });
+  }
+  await cluster.network.pass(5_000);
+  assert.equal(cluster.member(1).log.length, NOTED_MAX + 1);
+  assert.ok(cluster.agrees());
 });
 
 test("statements that cannot be are dropped and counted", async () => {
