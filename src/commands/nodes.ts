@@ -57,6 +57,12 @@ function toldOf({ id, region, address, version }: ClusterNode): Partial<NodeBody
   };
 }
 
+/** Where the other nodes said that they can be dialled: how a node finds its cluster again that nobody told of it. */
+export function knownPeers(store: NodeReader & { readonly nodeId: string }): readonly string[] {
+  const others = store.list("node", { limit: LIST_PAGE_MAX }).filter(({ body }) => body.id !== store.nodeId);
+  return others.flatMap(({ body }) => (body.address === "" ? [] : [body.address]));
+}
+
 /** Throws `not_found`. */
 export function requireNode(store: NodeReader, cluster: Pick<ClusterView, "nodes">, id: string): NodeView {
   const node = listNodes(store, cluster).find((each) => each.id === id);

@@ -10,7 +10,7 @@ import type { Endpoint } from "../cluster/messages.ts";
 import { type ClusterPort, openClusterPort } from "../cluster/sockets.ts";
 import type { ClusterView } from "../commands/cluster-view.ts";
 import { readConfig } from "../commands/config-documents.ts";
-import { announceSelf, followRemovedNodes } from "../commands/nodes.ts";
+import { announceSelf, followRemovedNodes, knownPeers } from "../commands/nodes.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createZoneActivator } from "../commands/zone-activation.ts";
 import { hostText } from "../listen/address.ts";
@@ -112,7 +112,8 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   announced.catch((error: unknown) =>
     log("error", `this node could not write itself into the store: ${String(error)}`),
   );
-  void membership.join(config["replication.join"]);
+  // Those that it was told of, and those that it knew when it ended.
+  void membership.join([...new Set([...config["replication.join"], ...knownPeers(store)])]);
   log("info", `cluster on ${endpointText(port.local)}, UDP and TCP`, { advertise: self.body.address });
   const parts: ClusterParts = { port, membership, peers, replicator, activator };
   return {

@@ -9,7 +9,7 @@ import { statsRoutes } from "../../src/api/routes/stats.ts";
 import { zoneRoutes } from "../../src/api/routes/zones.ts";
 import { loneCluster } from "../../src/commands/cluster.ts";
 import type { ClusterView } from "../../src/commands/cluster-view.ts";
-import { followRemovedNodes } from "../../src/commands/nodes.ts";
+import { followRemovedNodes, knownPeers } from "../../src/commands/nodes.ts";
 import { createRecord } from "../../src/commands/records.ts";
 import type { NodeBody } from "../../src/model/objects.ts";
 import { startApi, type TestApi } from "../support/api.ts";
@@ -101,6 +101,7 @@ test("a node is removed once it has stopped, and all others hear of it", async (
     assert.deepEqual((await api.ask("DELETE", `/nodes/${id}`)).body, { deleted: true, id });
     assert.equal((await api.ask("DELETE", `/nodes/${id}`)).status, 404);
   }
+  assert.deepEqual(knownPeers(api.store), ["shaky.stored:7946", "up.stored:7946"]);
   assert.deepEqual(cluster.forgotten, ["down", "unheard-of"]);
   assert.deepEqual(heard, ["down", "unheard-of"]);
   end();
