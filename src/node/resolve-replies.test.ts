@@ -50,3 +50,24 @@ test("a thread is full until it has taken what was sent, and its successor is no
   resolving.close();
   replies.close();
 });
+
+test("what is answered before the way to a thread is known goes there once it is", async () => {
+  const shared = createSharedImage(1);
+  const inbox = openHandoverInbox(shared, [0]);
+  const { port1, port2 } = new MessageChannel();
+  const replies = createReplies(
+    undefined,
+    () => undefined,
+    () => {},
+  );
+  const resolving = createResolving({ shared, thread: 0, start: 0, port: port2, now: () => 0 });
+  let answers = 0;
+  resolving.handOver(TRANSPORT.TCP, Uint8Array.of(127, 0, 0, 1), 9, QUERY, 0, QUERY.length, () => answers++);
+  inbox.drain(1, (thread, record) => replies.add(thread, record, ANSWER));
+  replies.send();
+  replies.connect(0, port1);
+  replies.send();
+  await waitFor("the answer", 5_000, () => answers === 1);
+  resolving.close();
+  replies.close();
+});

@@ -21,7 +21,8 @@ export type Replies = {
 };
 
 type Way = {
-  readonly port: MessagePort;
+  /** Undefined: the thread has handed something over, and the way to it is still to come. */
+  readonly port: MessagePort | undefined;
   readonly frames: AnswerFrames;
   /** Bytes that were sent and that the thread has not said it has taken. */
   underWay: number;
@@ -51,21 +52,28 @@ export function createReplies(
   const isFull = (way: Way | undefined) =>
     way !== undefined && way.underWay + way.frames.bytes() >= ANSWER_BYTES_UNDER_WAY_MAX;
   let dropped = 0;
+  const framesTo = (thread: number): AnswerFrames => {
+    const known = ways.get(thread);
+    if (known !== undefined) return known.frames;
+    const way: Way = { port: undefined, frames: createAnswerFrames(), underWay: 0 };
+    ways.set(thread, way);
+    return way.frames;
+  };
   return {
     add: (thread, record, answer) => {
-      if (recordKind(record) === HANDOVER_KIND.MESSAGE)
-        return ways.get(thread)?.frames.add(recordToken(record), answer);
+      if (recordKind(record) === HANDOVER_KIND.MESSAGE) return framesTo(thread).add(recordToken(record), answer);
       const descriptor = descriptorOf(thread, recordToken(record));
       if (answer.length === 0) return;
       if (sender === undefined || descriptor === undefined) dropped += 1;
       else dropped += sender.add(descriptor, recordName(record), recordControl(record), answer);
     },
-    addPart: (thread, record, message, part) => ways.get(thread)?.frames.add(recordToken(record), message, part),
+    addPart: (thread, record, message, part) => framesTo(thread).add(recordToken(record), message, part),
     isFull: (thread) => isFull(ways.get(thread)),
     send: () => {
       const total = dropped + (sender?.send() ?? 0);
       dropped = 0;
       for (const way of ways.values()) {
+        if (way.port === undefined) continue;
         const taken = way.frames.take();
         if (taken === undefined) continue;
         way.underWay += taken.length;
@@ -74,8 +82,10 @@ export function createReplies(
       return total;
     },
     connect: (thread, port) => {
-      ways.get(thread)?.port.close();
-      const way: Way = { port, frames: createAnswerFrames(), underWay: 0 };
+      const before = ways.get(thread);
+      before?.port?.close();
+      const isFirst = before !== undefined && before.port === undefined;
+      const way: Way = { port, frames: isFirst ? before.frames : createAnswerFrames(), underWay: 0 };
       ways.set(thread, way);
       port.on("message", (message: FromSender) => {
         if (typeof message !== "number") {
@@ -87,11 +97,11 @@ export function createReplies(
         way.underWay -= message;
         if (wasFull && !isFull(way)) onRelief();
       });
-      flows.onBegun(thread);
+      if (!isFirst) flows.onBegun(thread);
       onRelief();
     },
     close: () => {
-      for (const { port } of ways.values()) port.close();
+      for (const { port } of ways.values()) port?.close();
       ways.clear();
     },
   };
