@@ -12,10 +12,11 @@ import { type Database, type Row, TABLE } from "./database.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { type JournalRow, writeJournal } from "./journal.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
-import { readId, readObject, readZoneRow, writeId } from "./objects.ts";
+import { readId, readObject, readZoneRow, removeZoneRow, writeId } from "./objects.ts";
 import { STAMP_ZERO, stampMs } from "./stamp.ts";
 import { nextSweeps, type Sweep, strikeSweep } from "./sweep-list.ts";
-import { momentBytes, strikeTombstone, type TombstoneRow } from "./tombstones.ts";
+import { collectionMs, momentBytes, strikeTombstone, type TombstoneRow } from "./tombstones.ts";
+import { isForgotten } from "./zone-row.ts";
 
 export type Housekeeping = {
   /** Begins a round soon, unless one is under way, which then looks again. */
@@ -154,7 +155,7 @@ const collectSlice: Slice = async ({ database, now }) => {
   if (due().length === 0) return false;
   await database.run(() => {
     const rows = due();
-    for (const row of rows) collect(database, row);
+    for (const row of rows) collect(database, row, now());
     const moment = Buffer.from(rows.at(-1)?.key ?? momentBytes(0)).readUIntBE(0, 6);
     writeMetaText(database, COLLECTED_UP_TO, String(Math.max(moment, collectedUpToMs(database))));
     return rows.length > 0;
@@ -167,24 +168,24 @@ export function collectedUpToMs(database: Database): number {
   return Number(readMetaText(database, COLLECTED_UP_TO) ?? 0);
 }
 
-function collect(database: Database, { key: listKey, value }: Row): void {
+function collect(database: Database, { key: listKey, value }: Row, nowMs: number): void {
   const { kind, key }: TombstoneRow = JSON.parse(value);
   database.remove(TABLE.TOMBSTONE, listKey);
   const stored = readObject(database, kind, key);
   if (stored === undefined || stored.envelope.content.kind !== "tombstone") return;
-  const { id } = stored.envelope;
+  const { id, stamp } = stored.envelope;
   discard(database, kind, stored);
   // What this tombstone held down must not rise when it is gone; the journal has it.
   const counts = changeCounts(database);
   for (const row of readId(database, kind, id)) {
     const other = readObject(database, kind, row.naturalKey);
-    if (other?.hidden?.by !== "id") continue;
+    if (other?.hidden?.by !== "id" || other.hidden.untilMs !== collectionMs(stamp)) continue;
     if (kind === "record") counts.addToZone(key[0] ?? "", other.envelope.life, 0, versionText(row.key, other.envelope));
     discard(database, kind, other);
   }
   counts.save();
   const zone = key[0] ?? "";
-  if (kind === "zone" && !readZoneRow(database, zone).alive) database.remove(TABLE.ZONE, keyBytes("zone", [zone]));
+  if (kind === "zone" && isForgotten(readZoneRow(database, zone), nowMs)) removeZoneRow(database, zone);
 }
 
 const pruneAuditSlice: Slice = async ({ database, now, auditRetentionMs }) => {

@@ -13,8 +13,9 @@ import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import { type Clock, STAMP_ZERO, stampBehind } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
+import { isSwept } from "./sweep-list.ts";
 import { collectionMs } from "./tombstones.ts";
-import { greaterActivation, greaterSerial, raisedSerial } from "./zone-row.ts";
+import { freshZoneRow, greaterActivation, greaterSerial, isForgotten, raisedSerial } from "./zone-row.ts";
 
 export const STAMP_AHEAD_MAX_MS = 10_000;
 
@@ -149,7 +150,7 @@ function mergeObject(
   if (zone !== undefined) {
     const { floor } = changes.zoneRow(zone);
     // Who made it hears of the floor too, and journals what the deletion had not seen.
-    if (envelope.life < floor) return;
+    if (envelope.life < floor && !forgetFloor(parts, zone)) return;
     if (envelope.life > floor) changes.raiseFloor(zone, envelope.life, undefined);
   }
   const bytes = keyBytes(kind, key);
@@ -157,6 +158,16 @@ function mergeObject(
   if (current === undefined) changes.place(kind, key, envelope, undefined, bytes);
   else if (!choose(parts, kind, current, envelope)) return;
   if (zone !== undefined) changed.add(zone);
+}
+
+/**
+ * A floor that has been forgotten elsewhere holds nothing down here either: a zone that was created anew there begins with
+ * the first life again. Records of the old lives must have been removed.
+ */
+function forgetFloor({ changes, database, nowMs }: MergeParts, zone: string): boolean {
+  if (!isForgotten(changes.zoneRow(zone), nowMs) || isSwept(database, zone)) return false;
+  changes.setZoneRow(freshZoneRow(zone));
+  return true;
 }
 
 /** Whether the incoming version took the place of the current one. */

@@ -25,6 +25,11 @@ export function hasUnseen(database: Database, zone: string, life: Stamp): boolea
   return sweep.hasUnseen;
 }
 
+/** Whether records of ended lives of that zone are still to be removed. */
+export function isSwept(database: Database, zone: string): boolean {
+  return database.range(TABLE.SWEEP, { prefix: textKey(zone), limit: 1 }).length > 0;
+}
+
 /** The lives that have ended of the first zone that has any. */
 export function nextSweeps(database: Database): readonly Sweep[] {
   const rows = database.range(TABLE.SWEEP, { prefix: new Uint8Array(), limit: SWEEPS_READ });

@@ -5,6 +5,7 @@
 import { compareText } from "./envelope.ts";
 import { STAMP_ZERO } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
+import { collectionMs } from "./tombstones.ts";
 
 /** The deletion that raised the floor: what it knew of the life that it ended. */
 export type Ending = {
@@ -26,6 +27,11 @@ export type ZoneRow = {
 
 export function freshZoneRow(zone: string): ZoneRow {
   return { zone, floor: STAMP_ZERO, alive: false };
+}
+
+/** Whether the zone is dead and its tombstone has left, here or elsewhere: nobody is told of its registers any more. */
+export function isForgotten({ alive, floor }: ZoneRow, nowMs: number): boolean {
+  return !alive && collectionMs(floor) <= nowMs;
 }
 
 export type Serial = NonNullable<ZoneRow["serial"]>;
