@@ -1,0 +1,132 @@
+/** Nodes of one cluster, each a process of its own with an address of its own, as an operator starts them. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ApiClient, signIn } from "../scenarios/api-client.ts";
+import { type NodeSetup, type ScenarioNode, startNode } from "../scenarios/running-node.ts";
+import { exchangeUdp } from "../support/dns-client.ts";
+import { decodeMessage, encodeQuery } from "../support/dns-message.ts";
+import { waitFor } from "../support/wait.ts";
+
+export const CLUSTER_KEY = "the key that all nodes of the cluster have";
+
+export type ClusterNode = ScenarioNode & {
+  readonly id: string;
+  /** Where peers reach it. */
+  readonly peers: string;
+};
+
+export type ClusterNodeSetup = NodeSetup & {
+  readonly id: string;
+  readonly join?: readonly string[];
+  /** Another than CLUSTER_KEY. */
+  readonly key?: string;
+};
+
+/** Starts a node and waits until it serves; `untilReady` waits for its first sync. */
+export async function startClusterNode({
+  id,
+  join: others = [],
+  key,
+  env,
+  ...setup
+}: ClusterNodeSetup): Promise<ClusterNode> {
+  const node = await startNode({
+    zones: [],
+    // Who joins has the admin from the others.
+    ...(others.length > 0 && { adminPassword: null }),
+    ...setup,
+    env: {
+      SVC_NODE_ID: id,
+      SVC_REPLICATION_LISTEN: "127.0.0.1:0",
+      SVC_REPLICATION_ENCRYPT_KEY: key ?? CLUSTER_KEY,
+      ...(others.length > 0 && { SVC_REPLICATION_JOIN: others.join(",") }),
+      ...env,
+    },
+  });
+  const peers = node.messages().flatMap((line) => /^cluster on (.*), UDP and TCP$/.exec(line)?.[1] ?? [])[0];
+  assert.ok(peers, "the node says where its peers reach it");
+  return { ...node, id, peers };
+}
+
+export async function isReady(node: ScenarioNode): Promise<boolean> {
+  return (await node.get("/readyz")).status === 200;
+}
+
+export async function untilReady(node: ScenarioNode): Promise<void> {
+  await waitFor("the node is ready", 60_000, () => isReady(node).catch(() => false));
+}
+
+export type Cluster = AsyncDisposable & {
+  readonly nodes: readonly [ClusterNode, ...ClusterNode[]];
+  readonly directory: string;
+};
+
+/** So many nodes, named a, b, c, ..., all ready. Their data lies in folders of `directory`, by their ids. */
+export async function startCluster(count: number, env: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+  const directory = await mkdtemp(join(tmpdir(), "signpost-cluster-test-"));
+  const nodes: ClusterNode[] = [];
+  const dispose = async () => {
+    await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
+    await rm(directory, { recursive: true, force: true });
+  };
+  try {
+    for (let index = 0; index < count; index++) {
+      const id = String.fromCharCode(97 + index);
+      const first = nodes[0]?.peers;
+      const node = await startClusterNode({
+        ...{ id, env, directory: join(directory, id) },
+        ...(first !== undefined && { join: [first] }),
+      });
+      nodes.push(node);
+      await untilReady(node);
+    }
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+  const [first, ...others] = nodes;
+  assert.ok(first);
+  return { nodes: [first, ...others], directory, [Symbol.asyncDispose]: dispose };
+}
+
+export type NodeRow = { readonly id: string; readonly status: string; readonly queued_changes: number | null };
+
+/** Ids of the nodes by what this one says of them. */
+export async function statusesOf(api: ApiClient): Promise<Readonly<Record<string, string>>> {
+  const { body } = await api.ask("GET", "/nodes");
+  return Object.fromEntries((body.items as NodeRow[]).map(({ id, status }) => [id, status]));
+}
+
+/** Waits until all nodes say the same digest of everything. */
+export async function untilAgreed(node: ClusterNode): Promise<void> {
+  await using api = await signIn(node.api);
+  await waitFor(
+    "all nodes agree",
+    60_000,
+    async () => (await api.ask("GET", "/cluster/consistency")).body.agrees === true,
+  );
+}
+
+/** The addresses that a node answers for a name, in order; undefined where it answers otherwise than NOERROR. */
+export async function addressesOf(node: ScenarioNode, name: string): Promise<readonly string[] | undefined> {
+  const [endpoint] = node.dns;
+  assert.ok(endpoint);
+  const response = await exchangeUdp(endpoint, encodeQuery({ name, type: 1 }), 5_000);
+  if (response === undefined) return undefined;
+  const { rcode, answer } = decodeMessage(response);
+  if (rcode !== 0) return undefined;
+  return answer.flatMap(({ type, rdata }) => (type === 1 ? [[...Buffer.from(rdata, "hex")].join(".")] : [])).sort();
+}
+
+/** Waits until a node answers just these addresses. */
+export async function untilAnswers(node: ScenarioNode, name: string, addresses: readonly string[]): Promise<void> {
+  const wanted = JSON.stringify(addresses);
+  await waitFor(
+    `${name} is ${wanted}`,
+    30_000,
+    async () => JSON.stringify(await addressesOf(node, name)) === wanted,
+    2,
+  );
+}
