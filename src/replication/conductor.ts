@@ -177,6 +177,9 @@ async function conclude(parts: ConductorParts, state: State, peer: Peer, { kind 
       parts.onCompared(peer);
       break;
     case "incomplete":
+      // It asks by itself when it has everything.
+      peer.dueMs = timers.now() + parts.intervalMs;
+      break;
     case "busy":
       peer.dueMs = peer.notBeforeMs;
       break;

@@ -5,7 +5,14 @@
 
 import type { RawItem } from "../store/raw-items.ts";
 import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef, type ItemVersion, type ReplicaStore } from "../store/replica.ts";
-import { EXCHANGE_ROUNDS, LEAVES_ASKED_MAX, PULLS_AT_ONCE, PUSH_REFS_AT_ONCE, REFS_ASKED } from "./limits.ts";
+import {
+  EXCHANGE_ROUNDS,
+  LEAVES_ASKED_MAX,
+  NODES_ASKED,
+  PULLS_AT_ONCE,
+  PUSH_REFS_AT_ONCE,
+  REFS_ASKED,
+} from "./limits.ts";
 import type { Answers, Ask, Questions, StoreStatus } from "./messages.ts";
 
 export type ExchangeParts = {
@@ -63,7 +70,7 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
     const now = leaves.join();
     // The same leaves after everything in them was exchanged: somebody refuses something.
     if (now === before) break;
-    before = leaves.length <= LEAVES_ASKED_MAX ? now : "";
+    before = leaves.length < LEAVES_ASKED_MAX ? now : "";
     const moved = await evenOut(parts, leaves.slice(0, LEAVES_ASKED_MAX));
     pulled += moved.pulled;
     pushed += moved.pushed;
@@ -119,13 +126,17 @@ async function lastingDifferences(parts: ExchangeParts, theirQueue: number): Pro
   return (await differingChildren(parts, DIGEST_LEVELS - 1, parents)).filter((leaf) => known.has(leaf));
 }
 
+/** Some nodes at a time, for all the leaves of a tree are a megabyte; no more leaves than are evened out at once. */
 async function differingChildren(parts: ExchangeParts, level: number, nodes: readonly number[]): Promise<number[]> {
-  const theirs = (await askOne(parts, "children", { level, nodes })).children;
-  const mine = parts.store.digest.children(level, nodes);
   const differing: number[] = [];
-  for (const [index, node] of nodes.entries()) {
-    for (let child = 0; child < DIGEST_CHILDREN; child++) {
-      if (mine[index]?.[child] !== theirs[index]?.[child]) differing.push(node * DIGEST_CHILDREN + child);
+  for (let at = 0; at < nodes.length && differing.length < LEAVES_ASKED_MAX; at += NODES_ASKED) {
+    const asked = nodes.slice(at, at + NODES_ASKED);
+    const theirs = (await askOne(parts, "children", { level, nodes: asked })).children;
+    const mine = parts.store.digest.children(level, asked);
+    for (const [index, node] of asked.entries()) {
+      for (let child = 0; child < DIGEST_CHILDREN; child++) {
+        if (mine[index]?.[child] !== theirs[index]?.[child]) differing.push(node * DIGEST_CHILDREN + child);
+      }
     }
   }
   return differing;

@@ -36,6 +36,8 @@ export const CALLS_SERVED_MAX = 8;
 export const PEERS_MAX = 1_000;
 export const WAYS_MAX = 4;
 
+/** Nodes of the digest tree whose children are asked for at once. */
+export const NODES_ASKED = 256;
 /** Leaves whose versions are asked for at once; a part of the answer has so many versions. */
 export const LEAVES_ASKED_MAX = 16_384;
 export const VERSIONS_A_PART = 5_000;

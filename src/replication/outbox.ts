@@ -38,6 +38,8 @@ export type Outbox = {
   /** Refs that wait or are not acknowledged. */
   readonly size: () => number;
   readonly waiting: () => number;
+  /** The ref that is sent next. */
+  readonly head: () => ItemRef | undefined;
   readonly batchesInFlight: () => number;
   readonly bytes: () => number;
   /** Since when the oldest of them is there, of the clock given to `add`; undefined where there is none. */
@@ -92,6 +94,7 @@ export function createOutbox(limits: OutboxLimits): Outbox {
     drop: () => drop(state),
     size: () => state.size,
     waiting: () => state.queue.size,
+    head: () => state.queue.keys().next().value,
     batchesInFlight: () => state.batches.length,
     bytes: () => state.bytes,
     oldestMs: () => state.generations[0]?.atMs,

@@ -33,6 +33,8 @@ export type Peer = {
   needs: "nothing" | "meeting" | "behind";
   /** How many changes its queue lost since it was last compared. */
   dropped: number;
+  /** Since when, of the timers' clock; undefined where it lost none. */
+  droppedSinceMs: number | undefined;
   status: StoreStatus | undefined;
   isExchanging: boolean;
   /** It compares itself with us: until then this node does not begin the same. */
@@ -57,6 +59,7 @@ export function createPeer(nodeId: string, limits: OutboxLimits): Peer {
     sending: undefined,
     needs: "meeting",
     dropped: 0,
+    droppedSinceMs: undefined,
     status: undefined,
     isExchanging: false,
     comparesUntilMs: 0,
@@ -102,6 +105,7 @@ export async function askOnce<Name extends Ask>(
 export function markMet(peer: Peer): void {
   peer.needs = "nothing";
   peer.dropped = 0;
+  peer.droppedSinceMs = undefined;
   tellMet(peer);
 }
 

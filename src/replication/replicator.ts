@@ -3,57 +3,22 @@
  * lost on the way. The node layer says who is alive (`setPeers`) and hands over channels; nothing here waits for the slowest.
  */
 import { errorText } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
-import type { Timers } from "../cluster/transport.ts";
-import type { RefusedItem } from "../store/merge.ts";
-import type { RawItem } from "../store/raw-items.ts";
-import type { AuditVector, ItemRef, ReplicaStore } from "../store/replica.ts";
+import type { AuditVector, ItemRef } from "../store/replica.ts";
 import { type Acknowledgement, acknowledgedBy } from "./acknowledgements.ts";
-import { type AuditSync, createAuditSync } from "./audit-sync.ts";
+import { createAuditSync } from "./audit-sync.ts";
 import type { Channel, ChannelHandlers } from "./channel.ts";
+import { askRoot, exchangeWith, staleWith, takeFrom } from "./comparing.ts";
 import { type Conductor, createConductor } from "./conductor.ts";
-import { type ExchangeOutcome, exchange, staleSide } from "./exchange.ts";
 import { type Counters, type PeerFigures, zeroCounters } from "./figures.ts";
-import { takeEverything } from "./first-sync.ts";
-import { createInbox, type Inbox } from "./inbox.ts";
-import { BATCH_ITEMS, PEERS_MAX } from "./limits.ts";
-import { type Answers, type Ask, encodeMessage, type Questions, type Standing, type StoreStatus } from "./messages.ts";
-import { OUTBOX_LIMITS, type OutboxLimits } from "./outbox.ts";
-import { askOnce, askPeer, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
+import { createInbox } from "./inbox.ts";
+import { PEERS_MAX } from "./limits.ts";
+import { type Ask, encodeMessage, type Questions, type Standing } from "./messages.ts";
+import { OUTBOX_LIMITS } from "./outbox.ts";
+import { askOnce, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
 import { createSender, type Sender } from "./sender.ts";
 import { answer, rootOf, type ServingParts } from "./serving.ts";
 import { openWay, type WayParts } from "./ways.ts";
-
-/** What replication needs of a store; NodeStore has all of it. */
-export type ReplicatedStore = ReplicaStore & {
-  readonly nodeId: string;
-  readonly instanceId: string;
-  readonly applyRemote: (
-    items: readonly RawItem[],
-    options?: { readonly firstSync?: true },
-  ) => Promise<readonly RefusedItem[]>;
-};
-
-export type ReplicatorOptions = {
-  readonly store: ReplicatedStore;
-  readonly timers: Timers;
-  /** From 0 up to 1. */
-  readonly random: () => number;
-  /** Milliseconds since 1970. */
-  readonly nowMs: () => number;
-  readonly settings: {
-    readonly pushPullIntervalMs: number;
-    /** Whether this node joins others: then it is complete only after its first sync. */
-    readonly isJoining: boolean;
-  };
-  readonly log: Log;
-  /** What this node has of those zones, for whoever compares the nodes. */
-  readonly standing: (zones: readonly string[]) => Standing;
-  /** The first sync is over; also where the store had to begin anew. */
-  readonly onComplete?: () => void;
-  /** Of the queue to each peer. */
-  readonly queueLimits?: OutboxLimits;
-};
+import { alivePeers, type ReplicatorOptions, statusOf, type World } from "./world.ts";
 
 export type Replicator = AsyncDisposable & {
   /** All members that are alive, without this node. Others are forgotten, and what waits for them too. */
@@ -79,19 +44,6 @@ export type Replicator = AsyncDisposable & {
   readonly freshness: () => { readonly sinceExchangeMs: number; readonly applyMs: number; readonly peersAlive: number };
   readonly peers: () => readonly PeerFigures[];
   readonly counters: () => Readonly<Counters>;
-};
-
-type World = {
-  readonly options: ReplicatorOptions;
-  readonly peers: Map<string, Peer>;
-  readonly counters: Counters;
-  readonly inbox: Inbox;
-  readonly sender: Sender;
-  readonly conductor: Conductor;
-  readonly audit: AuditSync;
-  /** Ends the pauses of whoever is in one. */
-  readonly pauses: Set<() => void>;
-  isStopped: boolean;
 };
 
 /** While a peer compares itself with us, this node leaves it the lead for so long. */
@@ -215,10 +167,6 @@ function wayPartsOf(world: World): WayParts {
   };
 }
 
-function alivePeers({ peers }: World): readonly Peer[] {
-  return [...peers.values()].filter(({ isAlive }) => isAlive);
-}
-
 function setPeers(world: World, nodeIds: readonly string[]): void {
   const alive = new Set(nodeIds);
   for (const nodeId of alive) {
@@ -261,6 +209,8 @@ function attach(world: World, channel: Channel, isDialed: boolean): ChannelHandl
     for (const way of [...peer.ways]) way.channel.close("another instance of this node has connected");
     peer.instanceId = instanceId;
     peer.status = undefined;
+    // The last of its ways may have taken it along.
+    world.peers.set(peer.nodeId, peer);
   }
   return openWay(wayPartsOf(world), peer, channel, isDialed);
 }
@@ -283,6 +233,7 @@ function onBehind({ counters, conductor, options }: World, peer: Peer, dropped: 
   counters.behindEvents++;
   peer.needs = "behind";
   peer.dropped += dropped;
+  peer.droppedSinceMs ??= options.timers.now();
   peer.fruitless = 0;
   peer.notBeforeMs = 0;
   options.log("warn", "too many changes wait for a peer: it is compared with this node instead", {
@@ -290,15 +241,6 @@ function onBehind({ counters, conductor, options }: World, peer: Peer, dropped: 
     changes: dropped,
   });
   conductor.compare(peer, 0);
-}
-
-function statusOf({ options, conductor }: World): StoreStatus {
-  const { store } = options;
-  return {
-    isComplete: conductor.isComplete(),
-    collectedUpToMs: store.collectedUpToMs(),
-    lastAgreementMs: store.lastAgreementMs(),
-  };
 }
 
 /** A peer that compares itself with this node has the lead for as long as it asks. */
@@ -322,94 +264,6 @@ function noteRoot({ peers, options, conductor, sender }: World, nodeId: string, 
   if (peer === undefined || !digest.isReady() || digest.root() === root) return;
   if (peer.outbox.size() + sender.waiting() > 0) return;
   conductor.compare(peer, options.random() * NOTED_ROOT_MS);
-}
-
-async function askRoot(world: World, peer: Peer): Promise<Answers["root"]> {
-  const answered = await askOnce(peer, "root", { root: rootOf(world.options.store), status: statusOf(world) });
-  peer.status = answered.status;
-  return answered;
-}
-
-function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Promise<ExchangeOutcome> {
-  const { counters, inbox, sender, options } = world;
-  const { store } = options;
-  counters.exchanges++;
-  return exchange({
-    store,
-    isFirstSync,
-    status: () => statusOf(world),
-    ask: (ask, question, onPart) => askPeer(peer, ask, question, onPart),
-    push: (refs) => push(world, peer, refs),
-    pull: (items) => pull(world, items),
-    underWay: () => peer.outbox.size() + sender.waiting() + inbox.depth(),
-    pause: (ms) => pause(world, ms),
-    onCompared: (kind) => {
-      counters[kind === "root" ? "rootComparisons" : "leafComparisons"]++;
-    },
-    onStatus: (status) => {
-      peer.status = status;
-    },
-    staleSide: (theirs) => staleWith(world, theirs, peer.nodeId),
-  });
-}
-
-function staleWith(world: World, theirs: StoreStatus, nodeId: string): "mine" | "theirs" | "none" {
-  return staleSide({ ...statusOf(world), nodeId: world.options.store.nodeId }, { ...theirs, nodeId });
-}
-
-/** Through the peer's queue, as all changes; rejects where the way to it ends or its queue is dropped. */
-async function push({ sender }: World, peer: Peer, refs: readonly ItemRef[]): Promise<void> {
-  const way = preferredWay(peer);
-  if (way === undefined) throw new Error("not connected");
-  if (!sender.addTo(peer, refs)) throw new Error("the peer's queue is full");
-  await new Promise<void>((resolve, reject) => {
-    const closed = () => reject(new Error("the connection has ended"));
-    way.onClosed.add(closed);
-    peer.outbox.afterAll(() => {
-      way.onClosed.delete(closed);
-      resolve();
-    });
-  });
-}
-
-function pull({ inbox, counters }: World, items: readonly RawItem[]): Promise<number> {
-  counters.itemsReceived += items.length;
-  return new Promise((resolve, reject) => {
-    inbox.offer({
-      items,
-      onApplied: (refused) => {
-        counters.itemsRefusedHere += refused.length;
-        resolve(refused.length);
-      },
-      onFailed: reject,
-    });
-  });
-}
-
-async function takeFrom(world: World, peer: Peer, progress: { cursor: string | null }): Promise<void> {
-  const { store } = world.options;
-  await takeEverything({
-    progress,
-    page: (cursor) => askOnce(peer, "page", { cursor }),
-    apply: async (items) => {
-      world.counters.firstSyncItems += items.length;
-      for (let at = 0; at < items.length; at += BATCH_ITEMS) {
-        await store.applyRemote(items.slice(at, at + BATCH_ITEMS), { firstSync: true });
-      }
-    },
-  });
-}
-
-function pause({ options, pauses }: World, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      cancel();
-      pauses.delete(end);
-      resolve();
-    };
-    const cancel = options.timers.after(ms, end);
-    pauses.add(end);
-  });
 }
 
 async function standings({ peers, options }: World, zones: readonly string[]): Promise<ReadonlyMap<string, Standing>> {
@@ -439,7 +293,7 @@ function queueDepth(world: World): number {
 }
 
 function figuresOf(peer: Peer, nowMs: number): PeerFigures {
-  const oldestMs = peer.outbox.oldestMs();
+  const oldestMs = peer.droppedSinceMs ?? peer.outbox.oldestMs();
   return {
     nodeId: peer.nodeId,
     isConnected: peer.ways.length > 0,

@@ -81,24 +81,30 @@ export function createSender(parts: SenderParts): Sender {
   };
 }
 
-/** Takes in some of what was added, sends one batch, and leaves the rest for another turn. */
+/**
+ * Takes in some of what was added, and sends each peer one batch, until enough was read of the store: what one peer is sent,
+ * the others mostly are too, and it is read and written out once for all of them.
+ */
 function turn(parts: SenderParts, state: State, wake: () => void): void {
   // What is added by those who are told meanwhile waits for its own turn.
   state.scheduled = () => undefined;
   takeIn(parts, state);
-  for (let left = BATCH_ITEMS; left > 0; ) {
-    const peer = nextPeer(parts.peers, state.last);
-    if (peer === undefined) break;
+  const texts: Texts = new Map();
+  for (const peer of inTurn(parts.peers, state.last)) {
+    if (!canSend(peer) || (texts.size >= BATCH_ITEMS && !texts.has(peer.outbox.head() ?? ""))) continue;
+    sendBatch(parts, peer, texts);
     state.last = peer.nodeId;
-    left -= Math.max(1, sendBatch(parts, peer));
   }
   state.scheduled = undefined;
-  if (state.intake.length === 0 && nextPeer(parts.peers, state.last) === undefined) return;
+  if (state.intake.length === 0 && ![...parts.peers.values()].some(canSend)) return;
   state.scheduled = parts.timers.after(0, () => {
     state.scheduled = undefined;
     wake();
   });
 }
+
+/** The items of a ref as JSON; nothing of the store changes within a turn. */
+type Texts = Map<ItemRef, readonly string[]>;
 
 function takeIn(parts: SenderParts, state: State): void {
   const peers = [...parts.peers.values()].filter(({ isAlive }) => isAlive);
@@ -129,18 +135,11 @@ function addTo({ peers, timers, onBehind }: SenderParts, peer: Peer, refs: reado
   return isRoom;
 }
 
-/** The next after that one, in the order of the map, to whom something can be sent. */
-function nextPeer(peers: ReadonlyMap<string, Peer>, last: string): Peer | undefined {
-  let first: Peer | undefined;
-  let isBehindLast = false;
-  for (const peer of peers.values()) {
-    if (canSend(peer)) {
-      if (isBehindLast) return peer;
-      first ??= peer;
-    }
-    if (peer.nodeId === last) isBehindLast = true;
-  }
-  return first;
+/** All of them, the one behind `last` first. */
+function inTurn(peers: ReadonlyMap<string, Peer>, last: string): readonly Peer[] {
+  const all = [...peers.values()];
+  const at = all.findIndex(({ nodeId }) => nodeId === last) + 1;
+  return [...all.slice(at), ...all.slice(0, at)];
 }
 
 function canSend({ sending, outbox }: Peer): boolean {
@@ -148,8 +147,8 @@ function canSend({ sending, outbox }: Peer): boolean {
   return outbox.batchesInFlight() < BATCHES_IN_FLIGHT && sending.channel.untakenBytes() < UNTAKEN_BYTES_MAX;
 }
 
-function sendBatch({ store, onSent }: SenderParts, { sending, outbox }: Peer): number {
-  if (sending === undefined) return 0;
+function sendBatch({ store, onSent }: SenderParts, { sending, outbox }: Peer, known: Texts): void {
+  if (sending === undefined) return;
   const texts: string[] = [];
   const refs: ItemRef[] = [];
   const entries = [];
@@ -158,17 +157,30 @@ function sendBatch({ store, onSent }: SenderParts, { sending, outbox }: Peer): n
     const chunk = outbox.take(Math.min(CHUNK_REFS, BATCH_ITEMS - texts.length));
     if (chunk.length === 0) break;
     entries.push(...chunk);
-    for (const item of store.items(chunk.map(([ref]) => ref))) {
-      const text = JSON.stringify(item);
-      texts.push(text);
-      refs.push(store.refOf(item));
-      characters += text.length;
+    readTexts(
+      store,
+      chunk.map(([ref]) => ref),
+      known,
+    );
+    for (const [ref] of chunk) {
+      for (const text of known.get(ref) ?? []) {
+        texts.push(text);
+        refs.push(ref);
+        characters += text.length;
+      }
     }
   }
   send(sending, texts);
   outbox.sent(entries, refs, sending.sentNumber);
   onSent(texts.length);
-  return texts.length;
+}
+
+function readTexts(store: SenderParts["store"], refs: readonly ItemRef[], known: Texts): void {
+  const unknown = refs.filter((ref) => !known.has(ref));
+  if (unknown.length === 0) return;
+  const found = new Map(unknown.map((ref): [ItemRef, string[]] => [ref, []]));
+  for (const item of store.items(unknown)) found.get(store.refOf(item))?.push(JSON.stringify(item));
+  for (const [ref, texts] of found) known.set(ref, texts);
 }
 
 function send(way: Way, texts: readonly string[]): void {

@@ -4,7 +4,7 @@ import { runHistory } from "../support/replication-history.ts";
 
 /** One seed alone, or so many of them. */
 const ONLY = process.env.SIGNPOST_SIM_SEED;
-const SEEDS = Number(process.env.SIGNPOST_SIM_SEEDS ?? 30);
+const SEEDS = Number(process.env.SIGNPOST_SIM_SEEDS ?? 20);
 const FILE = "tests/cluster/replication-simulated.test.ts";
 
 test("nodes that write, stop, stall and lose each other end alike, and lose nothing", async () => {

@@ -1,6 +1,6 @@
 /** A store as replication sees it, in plain maps: the greater stamp of each key stays. */
 import { createHash } from "node:crypto";
-import type { ReplicatedStore } from "../../src/replication/replicator.ts";
+import type { ReplicatedStore } from "../../src/replication/world.ts";
 import type { RawItem } from "../../src/store/raw-items.ts";
 import type { ItemRef, ItemVersion } from "../../src/store/replica.ts";
 import type { AuditEntry } from "../../src/store/store.ts";

@@ -68,7 +68,8 @@ export async function runHistory(seed: number): Promise<void> {
   }
 }
 
-async function startPlace({ net }: History, place: Place): Promise<void> {
+/** All but the first one join it: they have their first sync before them until they agreed with somebody. */
+async function startPlace({ net, places }: History, place: Place): Promise<void> {
   const { nodeId, directory, clockOffsetMs } = place;
   await mkdir(directory, { recursive: true });
   place.store = await openStore({
@@ -77,7 +78,7 @@ async function startPlace({ net }: History, place: Place): Promise<void> {
     now: () => wallMs(net.time, clockOffsetMs),
     secretKey: { kind: "cluster", key: SECRET },
   });
-  net.start(place.store, { clockOffsetMs });
+  net.start(place.store, { clockOffsetMs, isJoining: place !== places[0] });
 }
 
 async function stopPlace({ net }: History, place: Place): Promise<void> {
@@ -215,6 +216,9 @@ async function endAlike(history: History): Promise<void> {
   await net.time.until("all root digests are equal", 300_000, () => areSame(stores.map(({ digest }) => digest.root())));
   await net.time.until("all audit logs are equal", 300_000, () =>
     areSame(stores.map((store) => JSON.stringify(Object.entries(store.auditVector()).sort()))),
+  );
+  await net.time.until("all are complete", 60_000, () =>
+    [...net.nodes.values()].every(({ replicator }) => replicator.isComplete()),
   );
   for (const store of stores) await store.idle();
   const [sent, ...others] = stores.map(allItems);

@@ -4,7 +4,8 @@
  */
 import type { Timers } from "../../src/cluster/transport.ts";
 import type { Channel, ChannelHandlers, Peer } from "../../src/replication/channel.ts";
-import { createReplicator, type ReplicatedStore, type Replicator } from "../../src/replication/replicator.ts";
+import { createReplicator, type Replicator } from "../../src/replication/replicator.ts";
+import type { ReplicatedStore } from "../../src/replication/world.ts";
 import type { Chance } from "./chance.ts";
 
 export type VirtualTime = {

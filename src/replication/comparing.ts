@@ -1,0 +1,98 @@
+/** How this node compares itself with one peer, and takes everything from one: the exchanges, with what they need of the rest. */
+import type { RawItem } from "../store/raw-items.ts";
+import type { ItemRef } from "../store/replica.ts";
+import { type ExchangeOutcome, exchange, staleSide } from "./exchange.ts";
+import { takeEverything } from "./first-sync.ts";
+import { BATCH_ITEMS } from "./limits.ts";
+import type { Answers, StoreStatus } from "./messages.ts";
+import { askOnce, askPeer, type Peer, preferredWay } from "./peer.ts";
+import { rootOf } from "./serving.ts";
+import { statusOf, type World } from "./world.ts";
+
+export async function askRoot(world: World, peer: Peer): Promise<Answers["root"]> {
+  const answered = await askOnce(peer, "root", { root: rootOf(world.options.store), status: statusOf(world) });
+  peer.status = answered.status;
+  return answered;
+}
+
+export function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Promise<ExchangeOutcome> {
+  const { counters, inbox, sender, options } = world;
+  const { store } = options;
+  counters.exchanges++;
+  return exchange({
+    store,
+    isFirstSync,
+    status: () => statusOf(world),
+    ask: (ask, question, onPart) => askPeer(peer, ask, question, onPart),
+    push: (refs) => push(world, peer, refs),
+    pull: (items) => pull(world, items),
+    underWay: () => peer.outbox.size() + sender.waiting() + inbox.depth(),
+    pause: (ms) => pause(world, ms),
+    onCompared: (kind) => {
+      counters[kind === "root" ? "rootComparisons" : "leafComparisons"]++;
+    },
+    onStatus: (status) => {
+      peer.status = status;
+    },
+    staleSide: (theirs) => staleWith(world, theirs, peer.nodeId),
+  });
+}
+
+export function staleWith(world: World, theirs: StoreStatus, nodeId: string): "mine" | "theirs" | "none" {
+  return staleSide({ ...statusOf(world), nodeId: world.options.store.nodeId }, { ...theirs, nodeId });
+}
+
+/** Through the peer's queue, as all changes; rejects where the way to it ends or its queue is dropped. */
+async function push({ sender }: World, peer: Peer, refs: readonly ItemRef[]): Promise<void> {
+  const way = preferredWay(peer);
+  if (way === undefined) throw new Error("not connected");
+  if (!sender.addTo(peer, refs)) throw new Error("the peer's queue is full");
+  await new Promise<void>((resolve, reject) => {
+    const closed = () => reject(new Error("the connection has ended"));
+    way.onClosed.add(closed);
+    peer.outbox.afterAll(() => {
+      way.onClosed.delete(closed);
+      resolve();
+    });
+  });
+}
+
+function pull({ inbox, counters }: World, items: readonly RawItem[]): Promise<number> {
+  counters.itemsReceived += items.length;
+  return new Promise((resolve, reject) => {
+    inbox.offer({
+      items,
+      onApplied: (refused) => {
+        counters.itemsRefusedHere += refused.length;
+        resolve(refused.length);
+      },
+      onFailed: reject,
+    });
+  });
+}
+
+export async function takeFrom(world: World, peer: Peer, progress: { cursor: string | null }): Promise<void> {
+  const { store } = world.options;
+  await takeEverything({
+    progress,
+    page: (cursor) => askOnce(peer, "page", { cursor }),
+    apply: async (items) => {
+      world.counters.firstSyncItems += items.length;
+      for (let at = 0; at < items.length; at += BATCH_ITEMS) {
+        await store.applyRemote(items.slice(at, at + BATCH_ITEMS), { firstSync: true });
+      }
+    },
+  });
+}
+
+function pause({ options, pauses }: World, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      cancel();
+      pauses.delete(end);
+      resolve();
+    };
+    const cancel = options.timers.after(ms, end);
+    pauses.add(end);
+  });
+}
