@@ -5,7 +5,7 @@ import type { Kind, NaturalKey } from "../model/objects.ts";
 import { Refusal, refuseFaults } from "../model/refusal.ts";
 import type { StoreReader } from "../store/store.ts";
 import type { ClusterView, JoinResult, NodeStanding, ZoneStanding } from "./cluster-view.ts";
-import { listNodes } from "./nodes.ts";
+import { listNodes, wholeMs } from "./nodes.ts";
 import { permitUnconfined } from "./permit.ts";
 import { type Caller, type CommandContext, runCommand } from "./run.ts";
 
@@ -165,8 +165,8 @@ function nodeStandingOf(
     answered: told?.zones !== undefined,
     digest,
     agrees: isSame || (node.self && isAlone),
-    lag_ms: told?.lagMs ?? node.lag_ms,
-    skew_ms: told?.skewMs ?? node.skew_ms,
+    lag_ms: wholeMs(told?.lagMs) ?? node.lag_ms,
+    skew_ms: wholeMs(told?.skewMs) ?? node.skew_ms,
   };
 }
 

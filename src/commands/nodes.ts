@@ -41,10 +41,15 @@ function nodeViewOf(written: NodeBody | undefined, live: ClusterNode | undefined
     version,
     since: live?.since ?? null,
     queued_changes: live?.queuedChanges ?? null,
-    lag_ms: live?.lagMs ?? null,
-    skew_ms: live?.skewMs ?? null,
+    lag_ms: wholeMs(live?.lagMs),
+    skew_ms: wholeMs(live?.skewMs),
     last_agreement: live?.lastAgreement ?? null,
   };
+}
+
+/** As the API shows a duration that was measured. */
+export function wholeMs(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms);
 }
 
 /** The fields that it knows of; a member whose own words have not come yet is known by what is stored. */

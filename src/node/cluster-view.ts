@@ -37,9 +37,11 @@ export function createClusterView({ store, self, parts, refsOfZone }: ClusterVie
     isEnabled: true,
     nodes: () => nodesOf(store, self, membership.members(), replicator.peers()),
     peersAlive: () => alive().length,
-    join: (addresses) => {
-      replicator.expectFirstSync();
-      return membership.join(addresses);
+    join: async (addresses) => {
+      const result = await membership.join(addresses);
+      // A node that nobody answered has joined nobody, and is no less ready for it.
+      if (result.joined > 0) replicator.expectFirstSync();
+      return result;
     },
     forget: (id) => membership.forget(id),
     announceZone: (zone) => {

@@ -36,7 +36,7 @@ async function write({ store }: TestApi, ...ids: readonly string[]): Promise<voi
 test("nodes are those that have written themselves, joined with what is live of them", async () => {
   const cluster = createFakeCluster();
   cluster.members.push(
-    memberOf("b", { queuedChanges: 3, lagMs: 40, skewMs: -7 }),
+    memberOf("b", { queuedChanges: 3, lagMs: 39.6, skewMs: -7.2 }),
     memberOf("c", { state: "dead", region: "" }),
     memberOf("removed", { state: "left" }),
     memberOf("new", { state: "suspect" }),
@@ -165,7 +165,7 @@ test("consistency compares every node and zone, and tells who lags and who is si
   await write(api, "off");
   const zone = (serial: number, digest: string) => ({ serial, digest, records: 2 });
   const zones = { "a.example.": zone(7, "aa"), "b.example.": zone(8, "bb") };
-  const live = { lagMs: 5, skewMs: 2 };
+  const live = { lagMs: 4.9, skewMs: 2 };
   cluster.told = [
     {
       id: "test-node",
