@@ -19,7 +19,11 @@ export function createAcknowledgements(random: () => number): Acknowledgements {
   return {
     expect: (who) => {
       do last = (last + 1) >>> 0;
-      while (waiting.has(last));
+      while (
+        // 0 is for pings whose answer nobody waits for.
+        last === 0 ||
+        waiting.has(last)
+      );
       waiting.set(last, who);
       return last;
     },

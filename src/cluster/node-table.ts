@@ -25,6 +25,8 @@ export type NodeTable = {
   readonly all: () => IterableIterator<Node>;
   /** All others that are alive or suspected. */
   readonly live: () => readonly Node[];
+  /** All that died; those that left are none of them. */
+  readonly dead: () => readonly Node[];
   /** The live and oneself. */
   readonly count: () => number;
   /** After a change of anybody's state. */
@@ -73,12 +75,14 @@ function nextByName(self: Node, live: readonly Node[]): Node | undefined {
 export function createNodeTable(self: Node, random: () => number): NodeTable {
   const nodes = new Map<string, Node>([[self.name, self]]);
   let live: Node[] | undefined;
+  let dead: Node[] = [];
   let successor: Node | undefined;
   let round: string[] = [];
-  /** Both are made anew only after a change. */
+  /** All of it is made anew only after a change. */
   const others = (): readonly Node[] => {
     if (live === undefined) {
       live = [...nodes.values()].filter((node) => node !== self && isLive(node));
+      dead = [...nodes.values()].filter(({ state }) => state === "dead");
       successor = nextByName(self, live);
     }
     return live;
@@ -114,6 +118,10 @@ export function createNodeTable(self: Node, random: () => number): NodeTable {
     remove,
     all: () => nodes.values(),
     live: others,
+    dead: () => {
+      others();
+      return dead;
+    },
     count: () => others().length + 1,
     changed,
     successor: () => {

@@ -1,12 +1,14 @@
 /** Who is probed when, what others ask to have probed, and answers to those who probe this node. */
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { Counters } from "./counters.ts";
-import type { Endpoint, IndirectPingMessage, PingMessage, Source } from "./messages.ts";
+import type { DeadMessage, Endpoint, IndirectPingMessage, PingMessage, Source } from "./messages.ts";
 import { isLive, type Node } from "./node-table.ts";
 import { type Probe, type ProbeOptions, startProbe } from "./probe.ts";
 import { PROBES_MAX, RELAYS_MAX } from "./settings.ts";
 
 const NO_PAYLOAD = new Uint8Array(0);
+/** Of a ping whose answer nobody waits for. */
+const UNAWAITED = 0;
 
 export type Prober = {
   readonly start: () => void;
@@ -20,8 +22,9 @@ export type Prober = {
 export type ProberOptions = ProbeOptions & {
   readonly acknowledgements: Acknowledgements;
   readonly counters: Counters;
+  readonly random: () => number;
   readonly onSilent: (node: Node) => void;
-  /** Whoever this node does not hold for a member probes it. */
+  /** Whoever is no member to this node probes it. */
   readonly onStranger: (endpoint: Endpoint) => void;
 };
 
@@ -60,6 +63,29 @@ function relay(
   gossip.send(target, table.get(node)?.versions[1] ?? 0, { type: "ping", sequence: relayed, node, source });
 }
 
+/** Who probes this node and is dead to it hears so, and refutes it; whom it does not know at all it asks who is there. */
+function answerStranger({ node: name, endpoint }: Source, { table, gossip, onStranger }: ProberOptions): void {
+  const node = table.get(name);
+  if (node === undefined && isReachable(endpoint)) onStranger(endpoint);
+  if (node?.state === "dead") gossip.send(node.endpoint, node.versions[1], deathOf(node, table.self.name));
+}
+
+/**
+ * Pings one of the dead. Where it is alive, it refutes its death at once: so do the sides of a partition that has healed find each
+ * other, within an interval as a rule. Nobody waits for the answer.
+ */
+function callDead({ table, gossip, random, source }: ProberOptions): void {
+  const dead = table.dead();
+  const node = dead[Math.floor(random() * dead.length)];
+  if (node === undefined) return;
+  const ping: PingMessage = { type: "ping", sequence: UNAWAITED, node: node.name, source };
+  gossip.send(node.endpoint, node.versions[1], ping, deathOf(node, table.self.name));
+}
+
+function deathOf({ name: node, incarnation }: Node, from: string): DeadMessage {
+  return { type: "dead", incarnation, node, from };
+}
+
 export function createProber(options: ProberOptions): Prober {
   const { table, settings, timers, gossip, counters } = options;
   const probes = new Map<string, Probe>();
@@ -91,6 +117,10 @@ export function createProber(options: ProberOptions): Prober {
       openLane(index, choose, settings.probeIntervalMs);
     });
   };
+  const nextInRound = (): Node | undefined => {
+    callDead(options);
+    return table.nextInRound();
+  };
   const answerTo = (
     from: Endpoint,
     asker: Source | undefined,
@@ -103,7 +133,7 @@ export function createProber(options: ProberOptions): Prober {
     probe,
     start: () => {
       openLane(0, table.successor, settings.probeIntervalMs / 2);
-      openLane(1, table.nextInRound, settings.probeIntervalMs);
+      openLane(1, nextInRound, settings.probeIntervalMs);
     },
     stop: () => {
       isStopped = true;
@@ -118,15 +148,7 @@ export function createProber(options: ProberOptions): Prober {
       }
       const { to, protocol } = answerTo(from, asker);
       gossip.send(to, protocol, { type: "ack", sequence, payload: NO_PAYLOAD });
-      const state = table.get(asker?.node ?? "")?.state;
-      if (
-        !isStopped &&
-        asker !== undefined &&
-        isReachable(asker.endpoint) &&
-        (state === undefined || state === "dead")
-      ) {
-        options.onStranger(asker.endpoint);
-      }
+      if (!isStopped && asker !== undefined) answerStranger(asker, options);
     },
     onIndirectPing: (message, from) => {
       if (isStopped) return;

@@ -1,6 +1,6 @@
 /**
- * Joins, and keeps trying: join addresses where nobody of them is a member, and members that are dead. Whichever is reached first
- * brings both sides of a healed partition together; attempts grow rarer and never end.
+ * Joins, and keeps trying over TCP: join addresses that are no member's, and members that are dead. Whichever is reached first brings
+ * both sides of a healed partition together, where the prober's packets have not; attempts grow rarer and never end.
  */
 import { type HostAndPort, parseHostAndPort, type ResolveHost, resolveEndpoints } from "./addresses.ts";
 import type { Exchanges } from "./exchanges.ts";
@@ -105,9 +105,7 @@ export function createRejoin(options: RejoinOptions): Rejoin {
   const attempts = (): (() => Promise<unknown>)[] => {
     const all: (() => Promise<unknown>)[] = [];
     for (const address of known.values()) if (!isMember(address, table)) all.push(() => joinOne(address, options));
-    for (const { state, endpoint } of table.all()) {
-      if (state === "dead") all.push(() => exchanges.pushPull(endpoint, false));
-    }
+    for (const { endpoint } of table.dead()) all.push(() => exchanges.pushPull(endpoint, false));
     const endpoint = stranger ?? table.some(1, "")[0]?.endpoint;
     if (isAmiss && endpoint !== undefined) all.push(() => exchanges.pushPull(endpoint, true));
     return all;
