@@ -369,6 +369,8 @@ function refusalOf(query: Query): number {
     case RRTYPE.MAILB:
       return RCODE.NOTIMP;
     case RRTYPE.AXFR:
+      // Over UDP there are no transfers (RFC 5936 section 4.2); NSD and Knot say so by this too.
+      if (query.transport === TRANSPORT.UDP) return RCODE.NOTIMP;
       query.extendedError = EDE.PROHIBITED;
       return RCODE.REFUSED;
     default:

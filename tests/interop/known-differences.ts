@@ -1,6 +1,6 @@
 import type { KnownDifference, Responses } from "./compare.ts";
 
-const TYPE = { TKEY: 249, IXFR: 251, AXFR: 252, ANY: 255 } as const;
+const TYPE = { TKEY: 249, IXFR: 251, ANY: 255 } as const;
 const CLASS_CHAOS = 3;
 
 const NOTIMP = "rcode 4\n";
@@ -35,11 +35,6 @@ export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
     id: "ixfr-and-tkey-not-implemented",
     aspects: ["verdict"],
     explains: ({ inquiry: { type }, ours }) => (type === TYPE.IXFR || type === TYPE.TKEY) && ours.verdict === NOTIMP,
-  },
-  {
-    id: "axfr-refused-for-any-name",
-    aspects: ["verdict"],
-    explains: ({ inquiry, ours }) => inquiry.type === TYPE.AXFR && ours.verdict === REFUSED,
   },
   {
     id: "additional-as-much-as-fits",
