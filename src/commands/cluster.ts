@@ -79,7 +79,7 @@ export async function joinCluster(
   if (!hasFailed) return result;
   const first = result.failures[0];
   const why = first === undefined ? "" : `; ${first.address}: ${first.detail}`;
-  const detail = `nobody answered at the addresses, which are dialled again until one of them is a member${why}`;
+  const detail = `nobody answered at the addresses, which are dialled again${why}`;
   throw new Refusal("upstream_failed", detail, [], { joined: 0, failures: result.failures });
 }
 

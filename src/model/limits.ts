@@ -123,7 +123,7 @@ export const OTLP_HEADERS_MAX = 32;
 export const ENDPOINT_MAX = 262;
 
 /** The cluster. Addresses that one request has dialled, and zones that one asks all nodes of. */
-export const JOIN_ADDRESSES_MAX = 100;
+export const JOIN_ADDRESSES_MAX = 32;
 /** The id of an entry of the conflict journal, in characters: its key. A path has room for no more. */
 export const CONFLICT_ID_MAX = 512;
 export const CONSISTENCY_ZONES_DEFAULT = 100;

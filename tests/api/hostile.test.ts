@@ -202,8 +202,9 @@ function requestOf(chance: Chance, operation: Operation): ApiRequest {
   };
 }
 
-function idsOf({ zones, records, user, account, override, mapping, key }: Furniture): readonly string[] {
-  return [...zones, ...records, user, account, override, mapping, encodeURIComponent(key)];
+function idsOf({ zones, records, node, conflict, key, ...others }: Furniture): readonly string[] {
+  const { user, account, override, mapping } = others;
+  return [...zones, ...records, user, account, override, mapping, node, conflict, encodeURIComponent(key)];
 }
 
 function codesOf(status: number): readonly string[] {
