@@ -20,7 +20,7 @@ import {
   type SuspectMessage,
   type Versions,
 } from "./messages.ts";
-import { isLive, type Node, type NodeTable, sameBytes, sameEndpoint } from "./node-table.ts";
+import { isLive, isReachable, type Node, type NodeTable, sameBytes, sameEndpoint } from "./node-table.ts";
 import { INCARNATION_MAX, MEMBERS_MAX, type MembershipSettings } from "./settings.ts";
 import { createSuspicion, type Suspicion } from "./suspicion.ts";
 import type { Timers } from "./transport.ts";
@@ -86,10 +86,8 @@ export function endpointText({ address, port }: Endpoint): string {
 
 /** Whether it speaks a protocol that we speak, from an address that can be one. */
 function isFit({ node, incarnation, endpoint, meta, versions }: AliveMessage): boolean {
-  const { address, port } = endpoint;
   if (node === "" || incarnation > INCARNATION_MAX || meta.length > META_BYTES_MAX) return false;
-  if ((address.length !== 4 && address.length !== 16) || port < 1 || port > 65_535) return false;
-  return versions[0] <= VERSIONS[1] && versions[1] >= VERSIONS[0];
+  return isReachable(endpoint) && versions[0] <= VERSIONS[1] && versions[1] >= VERSIONS[0];
 }
 
 /** What the rules work on. */

@@ -15,7 +15,7 @@ import { createLocalHealth } from "./local-health.ts";
 import type { Delegate, Membership } from "./member.ts";
 import { createMemberStates, memberOf, VERSIONS } from "./member-states.ts";
 import type { Endpoint, PacketMessage } from "./messages.ts";
-import { createNodeTable, type Node } from "./node-table.ts";
+import { createNodeTable, isReachable, type Node } from "./node-table.ts";
 import { createProber } from "./prober.ts";
 import { createRejoin } from "./rejoin.ts";
 import {
@@ -49,10 +49,15 @@ export type MembershipOptions = {
   readonly resolveHost: ResolveHost;
 };
 
-function checkOptions({ name, meta }: Pick<MembershipOptions, "name" | "meta">): void {
+function checkMeta(meta: Uint8Array): void {
+  if (meta.length > META_BYTES_MAX) throw new RangeError(`meta has at most ${META_BYTES_MAX} bytes`);
+}
+
+function checkOptions({ name, meta, advertise }: MembershipOptions): void {
   const bytes = Buffer.byteLength(name);
   if (bytes < 1 || bytes > NODE_NAME_BYTES_MAX) throw new RangeError(`a name has 1 to ${NODE_NAME_BYTES_MAX} bytes`);
-  if (meta.length > META_BYTES_MAX) throw new RangeError(`meta has at most ${META_BYTES_MAX} bytes`);
+  if (!isReachable(advertise)) throw new RangeError("nobody can reach the address that is advertised");
+  checkMeta(meta);
 }
 
 /** Logs each line once an hour, and not more than so many different ones. */
@@ -233,7 +238,7 @@ export function createMembership(options: MembershipOptions): Membership {
       await tellOfLeave(parts, timers, timeoutMs);
     },
     setMeta: (meta) => {
-      checkOptions({ name: self.name, meta });
+      checkMeta(meta);
       self.meta = meta;
       states.announce();
     },

@@ -43,6 +43,12 @@ export function isLive({ state }: Pick<Node, "state">): boolean {
   return state === "alive" || state === "suspect";
 }
 
+/** A port and an address that can be sent to; all zeros is no address of anybody. */
+export function isReachable({ address, port }: Endpoint): boolean {
+  if ((address.length !== 4 && address.length !== 16) || port < 1 || port > 65_535) return false;
+  return address.some((byte) => byte !== 0);
+}
+
 export function sameEndpoint(one: Endpoint, other: Endpoint): boolean {
   return one.port === other.port && sameBytes(one.address, other.address);
 }

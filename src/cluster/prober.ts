@@ -2,7 +2,7 @@
 import type { Acknowledgements } from "./acknowledgements.ts";
 import type { Counters } from "./counters.ts";
 import type { DeadMessage, Endpoint, IndirectPingMessage, PingMessage, Source } from "./messages.ts";
-import { isLive, type Node } from "./node-table.ts";
+import { isLive, isReachable, type Node } from "./node-table.ts";
 import { type Probe, type ProbeOptions, startProbe } from "./probe.ts";
 import { PROBES_MAX, RELAYS_MAX } from "./settings.ts";
 
@@ -27,11 +27,6 @@ export type ProberOptions = ProbeOptions & {
   /** Whoever is no member to this node probes it. */
   readonly onStranger: (endpoint: Endpoint) => void;
 };
-
-/** A port and an address that can be sent to. */
-function isReachable({ address, port }: Endpoint): boolean {
-  return (address.length === 4 || address.length === 16) && port >= 1 && port <= 65_535;
-}
 
 /** Where an answer goes, and what can be read there. */
 type Asker = { readonly to: Endpoint; readonly protocol: number };
@@ -66,8 +61,10 @@ function relay(
 /** Who probes this node and is dead to it hears so, and refutes it; whom it does not know at all it asks who is there. */
 function answerStranger({ node: name, endpoint }: Source, { table, gossip, onStranger }: ProberOptions): void {
   const node = table.get(name);
-  if (node === undefined && isReachable(endpoint)) onStranger(endpoint);
-  if (node?.state === "dead") gossip.send(node.endpoint, node.versions[1], deathOf(node, table.self.name));
+  if (!isReachable(endpoint)) return;
+  if (node === undefined) onStranger(endpoint);
+  // It may have come back at another address than it died at.
+  else if (node.state === "dead") gossip.send(endpoint, node.versions[1], deathOf(node, table.self.name));
 }
 
 /**

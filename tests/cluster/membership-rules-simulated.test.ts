@@ -36,6 +36,26 @@ function aliveAt(host: number, node: string, incarnation = 1): AliveMessage {
   return { type: "alive", incarnation, node, endpoint, meta: new Uint8Array(0), versions: [1, 5, 2, 2, 5, 4] };
 }
 
+/** Anything, of members that there are and that there are not. */
+function lie(below: (bound: number) => number): PacketMessage {
+  const node = `node-${1 + below(8)}`;
+  const from = `node-${1 + below(8)}`;
+  const incarnation = below(below(2) === 0 ? 5 : 1_000);
+  const source = { endpoint: simulatedEndpoint(below(30)), node: from };
+  const kinds: readonly PacketMessage[] = [
+    { ...aliveAt(1 + below(30), node, incarnation), meta: Buffer.from(String(below(3))) },
+    { type: "suspect", incarnation, node, from },
+    { type: "dead", incarnation, node, from },
+    { type: "dead", incarnation, node, from: node },
+    { type: "ping", sequence: below(1_000), node: below(2) === 0 ? "" : node, source },
+    { type: "indirect-ping", sequence: below(9), target: simulatedEndpoint(below(30)), node, wantsNack: true, source },
+    { type: "ack", sequence: below(2 ** 32), payload: new Uint8Array(below(9)) },
+    { type: "nack", sequence: below(2 ** 32) },
+    { type: "user", payload: new Uint8Array(below(900)) },
+  ];
+  return kinds[below(kinds.length)] ?? aliveAt(1, node);
+}
+
 test("a second member of the same name is refused while the first is alive, and that is said once", async () => {
   const cluster = await formed(4);
   const double = cluster.start(9, { name: "node-2" });
@@ -215,6 +235,23 @@ test("statements that cannot be are dropped and counted", async () => {
   assert.equal(membership.figures().dropped.unfit, 6);
   assert.equal(membership.figures().dropped.misaddressed, 1);
   assert.ok(cluster.agrees());
+});
+
+test("after whatever a holder of the key has said, the members find each other again", async () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const cluster = await formed(5, seed);
+    const liar = openLiar(cluster, 20);
+    const { random } = cluster.network;
+    const below = (bound: number): number => Math.floor(random() * bound);
+    for (let batch = 0; batch < 60; batch++) {
+      const lies = Array.from({ length: 1 + below(6) }, () => lie(below));
+      liar.say(1 + below(5), ...lies);
+      await cluster.network.pass(below(400));
+    }
+    // Those that were invented do not answer.
+    await cluster.passUntil("the true ones are members, and nobody else", 120_000, cluster.agrees);
+    for (const { membership } of cluster.members()) assert.ok(membership.members().length < 30);
+  }
 });
 
 test("whoever holds the key and invents members fills the table and no more, and the true ones stay", async () => {
