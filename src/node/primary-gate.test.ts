@@ -36,8 +36,8 @@ const AXFR = queryBytes("corp.test. AXFR", { edns: false });
 type Question = Extract<FromPrimary, { readonly kind: "update" | "encode" }>;
 
 /** The control thread as the test plays it. */
-async function open(settings: PrimarySettings | null = SETTINGS) {
-  const lab = await openResolveLab({ udp: "batch" });
+async function open(settings: PrimarySettings | null = SETTINGS, udp: "batch" | "dgram" = "batch") {
+  const lab = await openResolveLab({ udp });
   const text = zone("corp.test.", "www A 192.0.2.80\nwww A 192.0.2.81");
   assert.deepEqual(publishZoneFile(lab.writer, Buffer.from(text)).errors, []);
   const asked: Question[] = [];
@@ -80,30 +80,32 @@ function encodedZone(aliases: readonly TransferAlias[]): ZoneForTransfer {
   return { kind: "zone", transfer: { ...head, serial: 0, aliases, messages: encoder.finish(aliases.length === 0) } };
 }
 
-test("an update is carried out once however often it is sent, and its answers are signed", async () => {
-  await using world = await open();
-  const { asked, answers, port, until } = world;
-  const { signed, rcodeOf } = sign(UPDATE);
-  const exchanged = exchange(port, signed, 3);
-  await until(1);
-  const figures = () => world.lab.link.primaryFigures();
-  await waitFor("the others have come", 10_000, async () => (await figures())?.updates.joined === 2);
-  const [question] = asked;
-  assert.ok(question?.kind === "update");
-  assert.deepEqual(
-    [question.keyName, [...question.address], Buffer.from(question.message)],
-    ["key.test.", [127, 0, 0, 1], Buffer.from(UPDATE)],
-  );
-  answers[0]?.({ kind: "updated", id: question.id, rcode: RCODE.YXRRSET });
-  for (const answer of await exchanged) assert.equal(rcodeOf(answer), RCODE.YXRRSET);
-  assert.equal(asked.length, 1);
-  const told = await figures();
-  assert.deepEqual(told?.updates, {
-    ...{ underWay: 0, byRcode: [{ rcode: RCODE.YXRRSET, count: 3 }] },
-    ...{ joined: 2, tooMany: 0, late: 0 },
+for (const udp of ["batch", "dgram"] as const) {
+  test(`an update is carried out once however often it is sent, and its answers are signed: ${udp}`, async () => {
+    await using world = await open(SETTINGS, udp);
+    const { asked, answers, port, until } = world;
+    const { signed, rcodeOf } = sign(UPDATE);
+    const exchanged = exchange(port, signed, 3);
+    await until(1);
+    const figures = () => world.lab.link.primaryFigures();
+    await waitFor("the others have come", 10_000, async () => (await figures())?.updates.joined === 2);
+    const [question] = asked;
+    assert.ok(question?.kind === "update");
+    assert.deepEqual(
+      [question.keyName, [...question.address], Buffer.from(question.message)],
+      ["key.test.", [127, 0, 0, 1], Buffer.from(UPDATE)],
+    );
+    answers[0]?.({ kind: "updated", id: question.id, rcode: RCODE.YXRRSET });
+    for (const answer of await exchanged) assert.equal(rcodeOf(answer), RCODE.YXRRSET);
+    assert.equal(asked.length, 1);
+    const told = await figures();
+    assert.deepEqual(told?.updates, {
+      ...{ underWay: 0, byRcode: [{ rcode: RCODE.YXRRSET, count: 3 }] },
+      ...{ joined: 2, tooMany: 0, late: 0 },
+    });
+    assert.equal(told.signatures.ok, 3);
   });
-  assert.equal(told.signatures.ok, 3);
-});
+}
 
 test("what may change nothing does not reach control; what is no update is FORMERR", async () => {
   await using world = await open();
