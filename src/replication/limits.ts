@@ -40,7 +40,7 @@ export const WAYS_MAX = 4;
 export const NODES_ASKED = 256;
 /** Leaves whose versions are asked for at once; a part of the answer has so many versions. */
 export const LEAVES_ASKED_MAX = 16_384;
-export const VERSIONS_A_PART = 5_000;
+export const VERSIONS_A_PART = 2_000;
 export const REFS_ASKED = BATCH_ITEMS;
 export const PULLS_AT_ONCE = 4;
 export const PUSH_REFS_AT_ONCE = 5_000;

@@ -17,7 +17,7 @@ import { OUTBOX_LIMITS } from "./outbox.ts";
 import { askOnce, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
 import { createSender, type Sender } from "./sender.ts";
 import { answer, rootOf, type ServingParts } from "./serving.ts";
-import { openWay, type WayParts } from "./ways.ts";
+import { endWay, openWay, type WayParts } from "./ways.ts";
 import { alivePeers, type ReplicatorOptions, statusOf, type World } from "./world.ts";
 
 export type Replicator = AsyncDisposable & {
@@ -90,6 +90,7 @@ function createWorld(options: ReplicatorOptions): World {
   const sender: Sender = createSender({
     store,
     timers,
+    log,
     peers,
     onBehind: (peer, dropped) => onBehind(world, peer, dropped),
     onSent: (items) => {
@@ -308,7 +309,7 @@ function figuresOf(peer: Peer, nowMs: number): PeerFigures {
 async function stop(world: World): Promise<void> {
   world.isStopped = true;
   for (const { ways } of world.peers.values()) {
-    for (const way of [...ways]) way.channel.close("this node stops");
+    for (const way of [...ways]) endWay(way, "this node stops");
   }
   world.audit.stop();
   setPeers(world, []);

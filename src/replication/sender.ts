@@ -2,6 +2,8 @@
  * Brings what the store has written into the queues of all peers, and from there onto their ways: a batch a peer in turn,
  * some hundred items before others have the thread, so that neither many peers nor a slow one hold it up.
  */
+import { errorText } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
 import type { ItemRef, ReplicaStore } from "../store/replica.ts";
 import {
@@ -38,6 +40,7 @@ export type SenderParts = {
   /** A queue had no room and has been dropped. */
   readonly onBehind: (peer: Peer, dropped: number) => void;
   readonly onSent: (items: number) => void;
+  readonly log: Log;
 };
 
 type Intake = { readonly refs: readonly ItemRef[]; at: number; readonly done: (() => void)[] };
@@ -92,8 +95,14 @@ function turn(parts: SenderParts, state: State, wake: () => void): void {
   const texts: Texts = new Map();
   for (const peer of inTurn(parts.peers, state.last)) {
     if (!canSend(peer) || (texts.size >= BATCH_ITEMS && !texts.has(peer.outbox.head() ?? ""))) continue;
-    sendBatch(parts, peer, texts);
     state.last = peer.nodeId;
+    try {
+      sendBatch(parts, peer, texts);
+    } catch (thrown) {
+      parts.log("error", "changes could not be read to be sent", { peer: peer.nodeId, detail: errorText(thrown) });
+      // What was taken out is lost to the queue; a comparison finds it again.
+      parts.onBehind(peer, peer.outbox.drop());
+    }
   }
   state.scheduled = undefined;
   if (state.intake.length === 0 && ![...parts.peers.values()].some(canSend)) return;

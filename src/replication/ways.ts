@@ -86,6 +86,14 @@ function closeWay(parts: WayParts, peer: Peer, way: Way, reason: string): void {
   parts.onClosed(peer);
 }
 
+/** Closes it, and whoever waits for something on it hears at once, however long the closing takes. */
+export function endWay(way: Way, reason: string): void {
+  way.calls.close(reason);
+  for (const closed of [...way.onClosed]) closed();
+  for (const drained of [...way.onDrained]) drained();
+  way.channel.close(reason);
+}
+
 function hangUp({ log, count }: WayParts, peer: Peer, way: Way, reason: string): void {
   count("malformedMessages", 1);
   log("warn", "a peer sent what is no message of the replication", { peer: peer.nodeId, detail: reason });
