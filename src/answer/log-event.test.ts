@@ -119,3 +119,32 @@ test("where the ring is full answers go on, and what was not told is counted", (
   ask();
   assert.equal(take().length, 1);
 });
+
+test("what is answered for updaters and secondaries is told of as all else is", () => {
+  const { control, answerer, take, bytes } = lab("socket-names");
+  control[CONTROL.LOG_EVERY] = 1;
+  const told = (type: number, opcode: number, rcode: number) => {
+    const query = encodeQuery({ name: "corp.test.", type, flags: opcode << 11 });
+    bytes.set(query);
+    answerer.enter();
+    const length = answerer.answerWith(bytes, 0, query.length, CLIENT, 4, 4, TRANSPORT.TCP, rcode);
+    const answer = bytes.slice(0, length);
+    bytes.set(query);
+    answerer.note(bytes, 0, query.length, answer, CLIENT, 4, 4, TRANSPORT.TCP);
+    answerer.leave();
+    const events = take();
+    assert.equal(events.length, 2);
+    return events.map((event) => [
+      event.getUint16(EVENT.TYPE, true),
+      event.getUint16(EVENT.RCODE, true),
+      event.getUint8(EVENT.SOURCES),
+    ]);
+  };
+  const twice = (row: readonly number[]) => [row, row];
+  const [update, notify, soa, axfr] = [5, 4, 6, 252];
+  assert.deepEqual(told(soa, update, 0), twice([soa, 0, SOURCE.SERVER]));
+  assert.deepEqual(told(soa, notify, 5), twice([soa, 5, SOURCE.SERVER]));
+  assert.deepEqual(told(soa, 0, 9), twice([soa, 9, SOURCE.SERVER]));
+  assert.deepEqual(told(axfr, 0, 0), twice([axfr, 0, SOURCE.ZONE]));
+  assert.deepEqual(told(axfr, 0, 5), twice([axfr, 5, SOURCE.REFUSED]));
+});

@@ -158,6 +158,8 @@ function sourcesOf({ isResolver }: AnswerLog, state: AnswerState): number {
   if (state.zoneCount > (state.overrides === 0 ? 0 : 1)) sources |= SOURCE.ZONE;
   if (state.isBlocked) sources |= SOURCE.BLOCKED;
   if (cacheUse === CACHE_USE.STALE) return sources | SOURCE.STALE;
+  // A signed query comes to the resolver whether or not anything is lacking.
+  if (state.signatureBytes > 0 && cacheUse === CACHE_USE.NONE && state.lackError < 0) return sources;
   // What the cache has for one that was waited for, an upstream has just said.
   if (isResolver) return sources | SOURCE.FORWARDED;
   return cacheUse === CACHE_USE.NONE ? sources : sources | SOURCE.CACHE;
@@ -166,5 +168,7 @@ function sourcesOf({ isResolver }: AnswerLog, state: AnswerState): number {
 /** Whether no name decided about the answer. */
 function isServersOwn({ read, opcode, hasQuestion, class: asked, rcode }: Query): boolean {
   if (read !== READ.QUERY || opcode !== OPCODE.QUERY || !hasQuestion || asked === CLASS.CH) return true;
-  return rcode === RCODE.BADVERS || rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP;
+  // NOTAUTH is about a signature (RFC 8945 section 5.2), or a zone that is not here.
+  const isOwn = rcode === RCODE.BADVERS || rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP;
+  return isOwn || rcode === RCODE.NOTAUTH;
 }
