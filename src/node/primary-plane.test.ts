@@ -13,6 +13,7 @@ import { CONTROL, createSharedImage, PRIMARY } from "../image/shared.ts";
 import type { TsigKeyBody } from "../model/objects.ts";
 import type { FromPrimary, ToPrimary } from "../primary/messages.ts";
 import type { FromResolve } from "../resolve/settings.ts";
+import { PREPARED_RECORDS_MIN } from "./primary-limits.ts";
 import { openPrimaryPlane } from "./primary-plane.ts";
 import { createResolveLink } from "./resolve-link.ts";
 
@@ -191,4 +192,17 @@ test("the figures of the thread and of the pool are on the page, and its own too
   ]) {
     assert.ok(text.includes(`${line}\n`), line);
   }
+});
+
+test("where transfers are switched on, large zones are encoded before anybody asks", async (context) => {
+  const { store, registry } = await world(context);
+  await store.write((tx) => {
+    for (let index = 0; index < PREPARED_RECORDS_MIN; index++) tx.put("record", recordBody(ZONE, `n${index}`));
+    tx.put("zone", zoneBody("small.test."));
+    tx.setState("small.test.", "active");
+    tx.put("config", { name: "axfr", settings: { enabled: true } });
+  });
+  await waitFor("one zone is kept", 10_000, async () => {
+    return (await registry.metrics()).includes("svc_transfer_kept_zones 1\n");
+  });
 });

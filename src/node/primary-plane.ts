@@ -21,6 +21,8 @@ import { openDnsNotify } from "./dns-notify-plane.ts";
 import type { NodeMetrics } from "./metrics.ts";
 import {
   KEYS_PAGE,
+  PREPARED_RECORDS_MAX,
+  PREPARED_RECORDS_MIN,
   PUBLISHED_AT_ONCE,
   REFUSED_LINES_MAX,
   REFUSED_LINES_MS,
@@ -70,7 +72,7 @@ export function openPrimaryPlane(options: PrimaryPlaneOptions): AsyncDisposable 
       },
       registry: metrics.registry,
       // The secondary asks for the zone next.
-      onAnnounced: (zone) => pool.prepare(zone),
+      onAnnounced: (zone) => void pool.prepare(zone),
     }),
   );
   const updates = createUpdates(context, publisher, observeUpdates(metrics.registry));
@@ -89,17 +91,37 @@ async function encoded(pool: TransferPool, id: number, zone: Uint8Array): Promis
 /** Sends the settings now and whenever something of them changes; the result ends that. */
 function followSettings({ context, shared, primary, isMd5Enabled }: PrimaryPlaneOptions, pool: TransferPool) {
   const { store } = context;
+  let areTransfersOn = false;
   const send = () => {
     const settings = primarySettings(store, isMd5Enabled);
     primary.sendPrimary(settings);
     setPrimary(shared, { updates: settings.updates.enabled, transfers: settings.transfers.enabled });
     pool.keepWarm(settings.transfers.enabled);
+    if (settings.transfers.enabled && !areTransfersOn) void prepareLarge(store, pool);
+    areTransfersOn = settings.transfers.enabled;
   };
   const end = store.onChange(({ changes }) => {
     if (changes.some(({ kind, key }) => kind === "tsig-key" || (kind === "config" && isPrimaryConfig(key)))) send();
   });
   send();
   return end;
+}
+
+/** Has large zones encoded one after the other, so that the first secondary finds them ready. Never rejects. */
+async function prepareLarge(store: Pick<Store, "list" | "count">, pool: TransferPool): Promise<void> {
+  let left = PREPARED_RECORDS_MAX;
+  let after: NaturalKey | undefined;
+  do {
+    const page = store.list("zone", { limit: KEYS_PAGE, ...(after !== undefined && { after }) });
+    for (const { body } of page) {
+      const records = store.count("record", body.name);
+      if (records < PREPARED_RECORDS_MIN || records > left) continue;
+      left -= records;
+      await pool.prepare(body.name);
+      if (pool.isClosed()) return;
+    }
+    after = page.at(-1)?.key;
+  } while (after !== undefined);
 }
 
 function isPrimaryConfig([name]: NaturalKey): boolean {

@@ -23,8 +23,10 @@ import type { TransferAnswer, TransferQuestion } from "./transfer-messages.ts";
 export type TransferPool = AsyncDisposable & {
   /** The zone with that lower-case wire name as the store has it now, or later. Never rejects. */
   readonly encode: (zone: Uint8Array) => Promise<ZoneForTransfer>;
-  /** Somebody will soon ask for the zone with that canonical name. */
-  readonly prepare: (zone: string) => void;
+  /** Somebody will soon ask for the zone with that canonical name. Resolves when it is ready, or cannot be. */
+  readonly prepare: (zone: string) => Promise<void>;
+  /** Nothing is encoded any more. */
+  readonly isClosed: () => boolean;
   /** Whether a thread is to be there before anybody asks: its start takes longer than many a transfer. */
   readonly keepWarm: (isWanted: boolean) => void;
   readonly stats: () => TransferPoolStats;
@@ -96,7 +98,8 @@ export function createTransferPool(options: TransferPoolOptions): TransferPool {
   sweeper.unref();
   return {
     encode: (zone) => encode(state, nameToText(zone)),
-    prepare: (zone) => void encode(state, zone),
+    prepare: async (zone) => void (await encode(state, zone)),
+    isClosed: () => state.isClosed,
     keepWarm: (isWanted) => keepWarm(state, isWanted),
     stats: () => ({
       threads: state.encoders.size,
