@@ -48,6 +48,8 @@ export type Conductor = {
 type State = {
   phase: "first-sync" | "starting-over" | "complete";
   isSyncing: boolean;
+  /** All pages were taken once: what is lacking still, comparing brings. */
+  hasPages: boolean;
   readonly running: Set<Promise<void>>;
   lastExchangeMs: number;
   persistedMs: number;
@@ -68,6 +70,7 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
   const state: State = {
     phase: isJoining && store.lastAgreementMs() === 0 ? "first-sync" : "complete",
     isSyncing: false,
+    hasPages: false,
     running: new Set(),
     lastExchangeMs: timers.now(),
     persistedMs: store.lastAgreementMs(),
@@ -226,6 +229,7 @@ async function startOver(parts: ConductorParts, state: State, peer: Peer): Promi
   for (const each of parts.peers.values()) each.outbox.drop();
   await parts.store.startOver();
   state.persistedMs = 0;
+  state.hasPages = false;
   state.phase = "first-sync";
 }
 
@@ -234,7 +238,8 @@ async function firstSync(parts: ConductorParts, state: State): Promise<void> {
   try {
     const peer = await sourceOf(parts, state);
     if (peer === undefined) return;
-    await parts.takeEverything(peer);
+    if (!state.hasPages) await parts.takeEverything(peer);
+    state.hasPages = true;
     const { kind } = await parts.exchange(peer, true);
     if (kind !== "agreed" || state.isStopped) return;
     await persist(parts, state, Math.floor(parts.nowMs()));

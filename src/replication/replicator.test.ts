@@ -110,6 +110,21 @@ test("a node that joins takes everything from a member before it is complete, an
   await net.stopAll();
 });
 
+test("a first sync waits for the digest of the other, and takes the pages once", async () => {
+  const net = createReplicationNetwork({ chance: seededChance(5) });
+  const source = fakeReplicaStore("n0");
+  source.put(keys(1_200), "1");
+  let isReady = false;
+  net.start({ ...source, digest: { ...source.digest, isReady: () => isReady } });
+  const { replicator } = net.start(fakeReplicaStore("n1"), { isJoining: true });
+  await net.time.pass(20_000);
+  assert.equal(replicator.isComplete(), false);
+  isReady = true;
+  await net.time.until("it is complete", 5_000, () => replicator.isComplete());
+  assert.equal(replicator.counters().firstSyncItems, 1_200);
+  await net.stopAll();
+});
+
 test("empty nodes that join each other agree", async () => {
   const net = createReplicationNetwork({ chance: seededChance(3) });
   const nodes = ["n0", "n1", "n2"].map((id) => net.start(fakeReplicaStore(id), { isJoining: true }));
