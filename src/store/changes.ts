@@ -160,6 +160,6 @@ function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Gen
     if (kind === "record" && after === undefined && !work.zoneRow(key[0] ?? "").alive) continue;
     changes.push({ kind, key, ...(before !== undefined && { before }), ...(after !== undefined && { after }) });
   }
-  const traced = work.trace === undefined ? NOTHING_TRACED : yield* work.trace.finish();
+  const traced = work.trace?.traced() ?? NOTHING_TRACED;
   return { batch: { origin, changes, zones, serials }, traced };
 }

@@ -4,8 +4,9 @@
  * tombstones cost one pass over the group's leaves: the records of a zone's present life, and of them and of all else what
  * leaves at one moment. Of earlier lives nothing counts, whether or not it was removed already.
  */
-import { absorbText, beginHash, endHash, type Lanes, leafOf } from "./digest-hash.ts";
+import { absorbBytes, absorbText, beginHash, endHash, type Lanes, leafOf } from "./digest-hash.ts";
 import { type LeafSet, makeLeafSet } from "./leaf-set.ts";
+import { OBJECT_HEAD } from "./refs.ts";
 import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef } from "./replica.ts";
 import { STAMP_ZERO } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
@@ -51,9 +52,21 @@ export function leafCount(): number {
 
 const lanes: Lanes = { high: 0, low: 0 };
 
-export function deltaOf(ref: ItemRef, { zone, life, dueMs, version }: Counted): Delta {
+export function deltaOf(ref: ItemRef, counted: Counted): Delta {
   beginHash(lanes);
   absorbText(lanes, ref);
+  return endDelta(ref, counted);
+}
+
+/** The same for an object whose reference is made of its key, several times as fast. */
+export function deltaOfObject(ref: ItemRef, key: Uint8Array, counted: Counted): Delta {
+  beginHash(lanes);
+  absorbText(lanes, OBJECT_HEAD);
+  absorbBytes(lanes, key);
+  return endDelta(ref, counted);
+}
+
+function endDelta(ref: ItemRef, { zone, life, dueMs, version }: Counted): Delta {
   const leaf = leafOf(lanes);
   absorbText(lanes, "\n");
   absorbText(lanes, version);

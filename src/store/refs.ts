@@ -25,9 +25,13 @@ function hasByteRef(kind: string): kind is Kind {
   return isKnownKind(kind) && KIND_BYTES[kind] <= FIRST_KINDS_LAST;
 }
 
+const HEADS = REF_TABLES.map((_, index) => String(index));
+/** How the references of objects begin, that are made of their keys. */
+export const OBJECT_HEAD = "1";
+
 export function rowRef(table: (typeof REF_TABLES)[number], key: Uint8Array): ItemRef {
   const bytes = key instanceof Buffer ? key : Buffer.from(key.buffer, key.byteOffset, key.byteLength);
-  return String(REF_TABLES.indexOf(table)) + bytes.toString("latin1");
+  return HEADS[REF_TABLES.indexOf(table)] + bytes.toString("latin1");
 }
 
 /** All registers of a zone have one reference: floor, serial and activation. */

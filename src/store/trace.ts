@@ -1,9 +1,9 @@
 /** What a transaction did, as other stores see it: which items it made, and what came to and left the digest. */
 import type { Kind, NaturalKey } from "../model/objects.ts";
-import { COUNTED_ALIAS, countedObject, countedZone } from "./counted.ts";
-import { type Counted, type Delta, deltaOf } from "./digest-tree.ts";
+import { COUNTED_ALIAS, countedObject, countedZone, dueMsOf } from "./counted.ts";
+import { type Counted, type Delta, deltaOf, deltaOfObject } from "./digest-tree.ts";
 import type { StoredEnvelope } from "./envelope.ts";
-import { aliasRef, objectRef, zoneRef } from "./refs.ts";
+import { aliasRef, hasRowRef, objectRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
 import type { Seal } from "./seal.ts";
 import { STAMP_ZERO } from "./stamp.ts";
@@ -38,11 +38,10 @@ export type Trace = {
   readonly noteForeign: (ref: ItemRef, before: Counted | undefined, after: Counted) => void;
   /** The registers of that zone are of this node's own making. */
   readonly noteMade: (zone: string) => void;
-  /** In steps, because it may be much. */
-  readonly finish: () => Generator<void, Traced>;
+  readonly traced: () => Traced;
 };
 
-/** What only its hiding tells apart is the same to all others, but for when it leaves. Stamp zero says nothing of a version. */
+/** Stamp zero says nothing of a version. */
 function areSame(before: StoredEnvelope | undefined, after: StoredEnvelope | undefined): boolean {
   if (before === undefined || after === undefined) return before === after;
   if (before.envelope === after.envelope) return true;
@@ -50,47 +49,46 @@ function areSame(before: StoredEnvelope | undefined, after: StoredEnvelope | und
   return stamp !== STAMP_ZERO && stamp === after.envelope.stamp && life === after.envelope.life;
 }
 
-type Edit = { readonly ref: ItemRef; readonly before: Counted | undefined; readonly after: Counted | undefined };
-
 export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
-  const edits: Edit[] = [];
-  const made = new Set<ItemRef>();
+  const deltas: Delta[] = [];
+  const made: ItemRef[] = [];
   const floors: (readonly [string, Stamp])[] = [];
-  const edit = (ref: ItemRef, before: Counted | undefined, after: Counted | undefined) => {
-    if (isLocal) made.add(ref);
-    if (wantsDeltas) edits.push({ ref, before, after });
+  const change = (ref: ItemRef, before: Counted | undefined, after: Counted | undefined) => {
+    if (!wantsDeltas) return;
+    if (before !== undefined) deltas.push(deltaOf(ref, before));
+    if (after !== undefined) deltas.push(deltaOf(ref, after));
   };
   return {
     noteObject: (kind, key, before, after) => {
-      const isSame = areSame(before, after);
-      if (isSame && before?.hidden?.untilMs === after?.hidden?.untilMs) return;
+      if (!isLocal && !wantsDeltas) return;
+      // Of this transaction already, or the same version with something else about it.
+      const isNoted = areSame(before, after);
+      // What only its hiding tells apart is the same to all others, but for when it leaves.
+      if (isNoted && before !== undefined && after !== undefined && dueMsOf(before) === dueMsOf(after)) return;
       const ref = objectRef(kind, (after ?? before)?.key ?? [], key);
-      if (isLocal && !isSame) made.add(ref);
+      if (isLocal && !isNoted) made.push(ref);
       if (!wantsDeltas) return;
-      const counted = (stored: StoredEnvelope | undefined) => stored && countedObject(kind, stored, seal);
-      edits.push({ ref, before: counted(before), after: counted(after) });
+      for (const stored of [before, after]) {
+        if (stored === undefined) continue;
+        const counted = countedObject(kind, stored, seal);
+        deltas.push(hasRowRef(key) ? deltaOfObject(ref, key, counted) : deltaOf(ref, counted));
+      }
     },
     noteZone: (before, after) => {
       if (before.floor !== after.floor) floors.push([after.zone, after.floor]);
-      edit(zoneRef(after.zone), countedZone(before), countedZone(after));
+      const ref = zoneRef(after.zone);
+      if (isLocal) made.push(ref);
+      change(ref, countedZone(before), countedZone(after));
     },
     noteAlias: (kind, id, key, isMade) => {
       const ref = aliasRef(kind, id, key);
-      if (isMade) made.add(ref);
-      edit(ref, undefined, COUNTED_ALIAS);
+      if (isMade) made.push(ref);
+      change(ref, undefined, COUNTED_ALIAS);
     },
-    noteForeign: (ref, before, after) => edit(ref, before, after),
+    noteForeign: change,
     noteMade: (zone) => {
-      made.add(zoneRef(zone));
+      made.push(zoneRef(zone));
     },
-    finish: function* () {
-      const deltas: Delta[] = [];
-      for (const { ref, before, after } of edits) {
-        if (before !== undefined) deltas.push(deltaOf(ref, before));
-        if (after !== undefined) deltas.push(deltaOf(ref, after));
-        yield;
-      }
-      return { made: [...made], deltas, floors };
-    },
+    traced: () => ({ made, deltas, floors }),
   };
 }
