@@ -5,7 +5,7 @@ import { createTransfers, type TransferStats, type ZoneForTransfer } from "../pr
 import type { AliasLookup } from "../primary/axfr-alias.ts";
 import type { TransferRequest } from "../primary/axfr-request.ts";
 import type { TransferConnection } from "../primary/axfr-stream.ts";
-import { TRANSFER_ENCODE_MS } from "../primary/limits.ts";
+import { TRANSFER_ENCODE_MS, TRANSFER_ENCODINGS_MAX } from "../primary/limits.ts";
 import type { FromPrimary } from "../primary/messages.ts";
 import type { Asked } from "./resolve-clients.ts";
 import type { FlowEvents } from "./resolve-replies.ts";
@@ -60,6 +60,8 @@ export function createServedTransfers(options: ServedTransfersOptions): ServedTr
   const transfers = createTransfers({
     encode: (zone) =>
       new Promise((give) => {
+        if (encodings.size >= TRANSFER_ENCODINGS_MAX)
+          return give({ kind: "failed", detail: "too many are being encoded" });
         lastId += 1;
         const isTold = options.tell({ kind: "encode", id: lastId, zone });
         if (isTold) encodings.set(lastId, { sinceMs: now(), give });

@@ -28,6 +28,8 @@ export const ALIASES_MS = 10_000;
 
 /** A zone that has not been encoded within this time is given up; its secondary comes again. */
 export const TRANSFER_ENCODE_MS = 120_000;
+/** Zones that are asked for at a time: those whose client has gone meanwhile count until they come. */
+export const TRANSFER_ENCODINGS_MAX = 64;
 
 /** Updates that are being carried out, in all and of one client: an IPv4 address or an IPv6 /64. Further ones are told SERVFAIL. */
 export const UPDATES_UNDER_WAY_MAX = 256;
