@@ -1,4 +1,6 @@
 /** What goes over TCP: push/pull in both directions, the ping of a member whose packets are lost, payloads that are sent so. */
+import { ipToText } from "../base/ip.ts";
+import type { LogLevel } from "../base/log.ts";
 import type { Codec } from "./codec.ts";
 import type { Counters } from "./counters.ts";
 import type { Delegate } from "./member.ts";
@@ -33,6 +35,8 @@ export type ExchangesOptions = {
   readonly counters: Counters;
   readonly states: Pick<MemberStates, "states" | "merge">;
   readonly delegate: Delegate;
+  /** Says something once. */
+  readonly note: (level: LogLevel, message: string) => void;
 };
 
 type Context = ExchangesOptions & {
@@ -56,11 +60,28 @@ function merge(context: Context, { nodes, userState, isJoin }: PushPullMessage, 
   else if (userState.length > 0) delegate.mergeState(userState, isJoin, from);
 }
 
-async function read({ codec, counters }: Context, exchange: Exchange): Promise<StreamMessage> {
+async function read(context: Context, exchange: Exchange, from: Endpoint): Promise<StreamMessage> {
+  const { codec, counters, note } = context;
   const unpacked = codec.unpackFrame(await exchange.receive());
   if (!("fault" in unpacked)) return unpacked.message;
   counters.dropped[unpacked.fault]++;
+  if (unpacked.fault === "sealed")
+    note("warn", `${ipToText(from.address)} speaks with another cluster key than this node`);
   throw new Error(unpacked.fault === "sealed" ? "it has another key" : `what it sends is ${unpacked.fault}`);
+}
+
+/** As `read`, of a push/pull. Who has another key cannot say so: it ends the exchange. */
+async function readAnswer(context: Context, exchange: Exchange, to: Endpoint): Promise<StreamMessage> {
+  try {
+    return await read(context, exchange, to);
+  } catch (error) {
+    const fault = error instanceof Error ? error.message : String(error);
+    if (!context.isStopped)
+      context.note("warn", `${ipToText(to.address)} does not answer as a member of this cluster: ${fault}`);
+    throw new Error(
+      `it does not answer as a member of this cluster, which another cluster key would explain: ${fault}`,
+    );
+  }
 }
 
 /** However the work ends, the exchange is over. */
@@ -85,13 +106,14 @@ async function ask(
   timeoutMs: number,
   request: () => StreamMessage,
   onAnswer: (answer: StreamMessage) => void,
+  readOne = read,
 ): Promise<void> {
   const { codec, transport } = context;
   if (context.isStopped) throw new Error("the membership has ended");
   const exchange = await transport.dial(to, timeoutMs);
   await use(context, exchange, async () => {
     exchange.send(codec.packFrame(request(), "request"));
-    onAnswer(await read(context, exchange));
+    onAnswer(await readOne(context, exchange, to));
   });
 }
 
@@ -106,7 +128,7 @@ async function pushPull(context: Context, to: Endpoint, isJoin: boolean): Promis
   if (counts.pushPulls >= PUSH_PULLS_OUT_MAX) throw new Error("too many exchanges are under way");
   counts.pushPulls++;
   try {
-    await ask(context, to, settings.exchangeTimeoutMs, request, onAnswer);
+    await ask(context, to, settings.exchangeTimeoutMs, request, onAnswer, readAnswer);
     counters.pushPulls++;
   } catch (error) {
     counters.failedPushPulls++;
@@ -137,7 +159,7 @@ async function ping(context: Context, node: Node, message: PingMessage, timeoutM
 /** Answers what another member asks. */
 async function serve(context: Context, exchange: Exchange, from: Endpoint): Promise<void> {
   const { codec, delegate, counters, selfName } = context;
-  const message = await read(context, exchange);
+  const message = await read(context, exchange, from);
   if (message.type === "push-pull") {
     exchange.send(codec.packFrame(local(context, message.isJoin), "reply"));
     merge(context, message, from);

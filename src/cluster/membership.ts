@@ -108,7 +108,11 @@ function createParts(options: MembershipOptions) {
     onGone: () => rejoin.wake(),
     onNameTaken: () => rejoin.renew(),
   });
-  const exchanges = createExchanges({ selfName: options.name, codec, transport, settings, counters, states, delegate });
+  const exchanges = createExchanges({
+    ...{ selfName: options.name, codec, transport, settings, counters, states, delegate },
+    // Apart from the notes on members: anybody can bring it about, without the key.
+    note: createNotes(log, timers),
+  });
   const prober = createProber({
     ...shared,
     acknowledgements,

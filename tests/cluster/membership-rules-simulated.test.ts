@@ -147,7 +147,7 @@ test("join addresses are tried until somebody is there", async () => {
   await cluster.passUntil("they have found each other", 25_000, cluster.agrees);
 });
 
-test("another key joins nobody, and is counted", async () => {
+test("another key joins nobody, and both sides say so, once", async () => {
   const cluster = await formed(2);
   const stranger = cluster.start(3, { key: 2 });
   const failures: string[] = [];
@@ -158,6 +158,11 @@ test("another key joins nobody, and is counted", async () => {
   assert.equal(failures.length, 1);
   assert.equal(stranger.membership.members().length, 1);
   assert.equal(cluster.member(1).membership.members().length, 2);
+  const other = "speaks with another cluster key than this node";
+  assert.deepEqual(cluster.member(1).log, [{ level: "warn", message: `10.0.0.3 ${other}` }]);
+  assert.match(failures[0] ?? "", /^it does not answer as a member of this cluster, which another cluster key/);
+  const lines = stranger.log.map(({ message }) => message);
+  assert.deepEqual(lines, ["10.0.0.1 does not answer as a member of this cluster: the peer ended it"]);
   assert.ok((cluster.member(1).membership.figures().dropped.sealed ?? 0) > 0);
 });
 
