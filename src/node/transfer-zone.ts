@@ -91,9 +91,10 @@ export async function patchZone(
   if (work.places.size > PATCHED_MESSAGES_MAX) return undefined;
   const middle: (readonly Uint8Array[])[] = zone.middle.map((message) => [message]);
   if (middle.length === 0) middle.push([]);
+  let done = 0;
   for (const [place, patch] of work.places) {
+    if (done++ > 0) await nextTurn();
     middle[place] = patchedMessages(zone.middle[place], patch);
-    await nextTurn();
   }
   return { body, serial, middle: middle.flat(), aliases: work.aliases, hasNs: work.hasNs };
 }
