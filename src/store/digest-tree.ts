@@ -19,16 +19,21 @@ export type Counted = {
   readonly version: string;
 };
 
-/** One version that comes or goes: it is its own opposite. */
-export type Delta = Omit<Counted, "version"> & {
-  readonly ref: ItemRef;
-  readonly leaf: number;
-  readonly high: number;
-  readonly low: number;
-};
+/** What tells where a version counts. */
+export type Place = Omit<Counted, "version">;
+
+/**
+ * Versions that come or go, each its own opposite, all at one place: for each its leaf and the two halves of its hash. Numbers
+ * in a row, for an import has a hundred thousand.
+ */
+export type DeltaRun = Place & { readonly words: number[]; readonly refs: ItemRef[] };
+export const DELTA_WORDS = 3;
+
+export type Mix = (leaf: number, high: number, low: number) => void;
 
 export type DigestTree = {
-  readonly apply: (delta: Delta, nowMs: number) => void;
+  /** Takes in and out what is at that place; undefined where nothing counts any more. */
+  readonly mixAt: (place: Place, nowMs: number) => Mix | undefined;
   /** The zone's present life; `order` tells later from earlier news of it. */
   readonly setFloor: (zone: string, floor: Stamp, order: number) => void;
   /** Takes out what is due by now. */
@@ -43,35 +48,35 @@ const LEAVES = DIGEST_CHILDREN ** DIGEST_LEVELS;
 /** Where each level begins: 1, 16, 256, 4,096 and 65,536 nodes. */
 const STARTS = [0, 1, 17, 273, 4369] as const;
 
-type Group = { readonly dueMs: number; readonly set: LeafSet; isCounted: boolean };
+type Group = { readonly dueMs: number; readonly set: LeafSet; isCounted: boolean; readonly mix: Mix };
 type Life = { floor: Stamp; order: number; readonly groups: Map<number, Group> };
 
 export function leafCount(): number {
   return LEAVES;
 }
 
-const lanes: Lanes = { high: 0, low: 0 };
-
-export function deltaOf(ref: ItemRef, counted: Counted): Delta {
+/** The numbers of one version of what `ref` names: leaf, high and low. */
+export function hashVersion(lanes: HashedVersion, ref: ItemRef, version: string): void {
   beginHash(lanes);
   absorbText(lanes, ref);
-  return endDelta(ref, counted);
+  endVersion(lanes, version);
 }
 
 /** The same for an object whose reference is made of its key, several times as fast. */
-export function deltaOfObject(ref: ItemRef, key: Uint8Array, counted: Counted): Delta {
+export function hashObjectVersion(lanes: HashedVersion, key: Uint8Array, version: string): void {
   beginHash(lanes);
   absorbText(lanes, OBJECT_HEAD);
   absorbBytes(lanes, key);
-  return endDelta(ref, counted);
+  endVersion(lanes, version);
 }
 
-function endDelta(ref: ItemRef, { zone, life, dueMs, version }: Counted): Delta {
-  const leaf = leafOf(lanes);
+export type HashedVersion = Lanes & { leaf: number };
+
+function endVersion(lanes: HashedVersion, version: string): void {
+  lanes.leaf = leafOf(lanes);
   absorbText(lanes, "\n");
   absorbText(lanes, version);
   endHash(lanes);
-  return { ref, zone, life, dueMs, leaf, high: lanes.high, low: lanes.low };
 }
 
 /** The digests of all nodes, level by level. */
@@ -89,6 +94,20 @@ function makeNodes() {
     return half(node * 2) + half(node * 2 + 1);
   };
   return { mix, hex };
+}
+
+function makeGroup(dueMs: number, isCounted: boolean, mix: Mix): Group {
+  const set = makeLeafSet();
+  const group: Group = {
+    dueMs,
+    set,
+    isCounted,
+    mix: (leaf, high, low) => {
+      set.mix(leaf, high, low);
+      if (group.isCounted) mix(leaf, high, low);
+    },
+  };
+  return group;
 }
 
 export function makeDigestTree(): DigestTree {
@@ -111,23 +130,18 @@ export function makeDigestTree(): DigestTree {
   const groupOf = ({ groups }: Life, dueMs: number, nowMs: number): Group => {
     let group = groups.get(dueMs);
     if (group === undefined) {
-      group = { dueMs, set: makeLeafSet(), isCounted: dueMs === 0 || dueMs > nowMs };
+      group = makeGroup(dueMs, dueMs === 0 || dueMs > nowMs, mix);
       groups.set(dueMs, group);
       if (dueMs !== 0) dues.set(dueMs, (dues.get(dueMs) ?? new Set()).add(group));
     }
     return group;
   };
   return {
-    apply: ({ zone, life, dueMs, leaf, high, low }, nowMs) => {
-      if (zone === "" && dueMs === 0) {
-        mix(leaf, high, low);
-        return;
-      }
+    mixAt: ({ zone, life, dueMs }, nowMs) => {
+      if (zone === "" && dueMs === 0) return mix;
       const present = lifeOf(zone);
-      if (life !== present.floor || (dueMs !== 0 && dueMs + DUE_KEPT_MS <= nowMs)) return;
-      const group = groupOf(present, dueMs, nowMs);
-      group.set.mix(leaf, high, low);
-      if (group.isCounted) mix(leaf, high, low);
+      if (life !== present.floor || (dueMs !== 0 && dueMs + DUE_KEPT_MS <= nowMs)) return undefined;
+      return groupOf(present, dueMs, nowMs).mix;
     },
     setFloor: (zone, floor, order) => {
       const life = lifeOf(zone);

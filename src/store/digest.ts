@@ -9,7 +9,7 @@ import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { TABLE } from "./database.ts";
 import { makeVersionScanner, SCAN_START, type ScanParts, type ScanPlace, scanSlice } from "./digest-scan.ts";
-import { type DigestTree, deltaOf, makeDigestTree } from "./digest-tree.ts";
+import { DELTA_WORDS, type DigestTree, type HashedVersion, hashVersion, makeDigestTree } from "./digest-tree.ts";
 import { readZoneRow } from "./objects.ts";
 import { placeOf, REF_TABLES, rowRef } from "./refs.ts";
 import type { Digest, ItemRef } from "./replica.ts";
@@ -126,6 +126,7 @@ function readSlice(
 ): ScanPlace | undefined {
   const nowMs = parts.now();
   const known = new Map<string, Stamp>();
+  const hashed: HashedVersion = { leaf: 0, high: 0, low: 0 };
   const next = scanSlice(parts, place, ({ ref, counted, present }) => {
     if (present !== undefined) tree.setFloor(present.zone, present.floor, order);
     const { zone } = counted;
@@ -134,7 +135,10 @@ function readSlice(
       known.set(zone, floor);
       tree.setFloor(zone, floor, order);
     }
-    tree.apply(deltaOf(ref, counted), nowMs);
+    const mix = tree.mixAt(counted, nowMs);
+    if (mix === undefined) return;
+    hashVersion(hashed, ref, counted.version);
+    mix(hashed.leaf, hashed.high, hashed.low);
   });
   slices.push({ upTo: next === undefined ? LAST_REF : positionOf(next), order });
   return next;
@@ -151,11 +155,16 @@ function apply(build: Build, order: number, { deltas, floors }: Traced, nowMs: n
   const { tree } = build;
   if (build.isReady && order > (build.slices.at(-1)?.order ?? 0)) build.slices = [];
   for (const [zone, floor] of floors) tree.setFloor(zone, floor, order);
-  for (const delta of deltas) {
-    if (build.isReady && build.slices.length === 0) tree.apply(delta, nowMs);
-    else {
-      const slice = sliceOf(build.slices, delta.ref);
-      if (slice !== undefined && slice.order < order) tree.apply(delta, nowMs);
+  const isSettled = build.isReady && build.slices.length === 0;
+  for (const run of deltas) {
+    const mix = tree.mixAt(run, nowMs);
+    if (mix === undefined) continue;
+    const { words, refs } = run;
+    for (const [index, ref] of refs.entries()) {
+      const slice = isSettled ? undefined : sliceOf(build.slices, ref);
+      if (!isSettled && (slice === undefined || slice.order >= order)) continue;
+      const at = index * DELTA_WORDS;
+      mix(words[at]!, words[at + 1]!, words[at + 2]!);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** What a transaction did, as other stores see it: which items it made, and what came to and left the digest. */
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { COUNTED_ALIAS, countedObject, countedZone, dueMsOf } from "./counted.ts";
-import { type Counted, type Delta, deltaOf, deltaOfObject } from "./digest-tree.ts";
+import { type Counted, type DeltaRun, type HashedVersion, hashObjectVersion, hashVersion } from "./digest-tree.ts";
 import type { StoredEnvelope } from "./envelope.ts";
 import { aliasRef, hasRowRef, objectRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
@@ -19,7 +19,7 @@ export type TraceOptions = {
 
 export type Traced = {
   readonly made: readonly ItemRef[];
-  readonly deltas: readonly Delta[];
+  readonly deltas: readonly DeltaRun[];
   /** Zones whose floor changed, with their present one. */
   readonly floors: readonly (readonly [string, Stamp])[];
 };
@@ -50,13 +50,32 @@ function areSame(before: StoredEnvelope | undefined, after: StoredEnvelope | und
 }
 
 export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
-  const deltas: Delta[] = [];
+  const deltas: DeltaRun[] = [];
   const made: ItemRef[] = [];
   const floors: (readonly [string, Stamp])[] = [];
+  const hashed: HashedVersion = { leaf: 0, high: 0, low: 0 };
+  let run: DeltaRun | undefined;
+  const enter = (ref: ItemRef, { zone, life, dueMs }: Counted) => {
+    if (run === undefined || run.zone !== zone || run.life !== life || run.dueMs !== dueMs) {
+      run = { zone, life, dueMs, words: [], refs: [] };
+      deltas.push(run);
+    }
+    run.words.push(hashed.leaf, hashed.high, hashed.low);
+    run.refs.push(ref);
+  };
   const change = (ref: ItemRef, before: Counted | undefined, after: Counted | undefined) => {
     if (!wantsDeltas) return;
-    if (before !== undefined) deltas.push(deltaOf(ref, before));
-    if (after !== undefined) deltas.push(deltaOf(ref, after));
+    for (const counted of [before, after]) {
+      if (counted === undefined) continue;
+      hashVersion(hashed, ref, counted.version);
+      enter(ref, counted);
+    }
+  };
+  const changeObject = (kind: Kind, ref: ItemRef, key: Uint8Array, stored: StoredEnvelope) => {
+    const counted = countedObject(kind, stored, seal);
+    if (hasRowRef(key)) hashObjectVersion(hashed, key, counted.version);
+    else hashVersion(hashed, ref, counted.version);
+    enter(ref, counted);
   };
   return {
     noteObject: (kind, key, before, after) => {
@@ -68,11 +87,8 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
       const ref = objectRef(kind, (after ?? before)?.key ?? [], key);
       if (isLocal && !isNoted) made.push(ref);
       if (!wantsDeltas) return;
-      for (const stored of [before, after]) {
-        if (stored === undefined) continue;
-        const counted = countedObject(kind, stored, seal);
-        deltas.push(hasRowRef(key) ? deltaOfObject(ref, key, counted) : deltaOf(ref, counted));
-      }
+      if (before !== undefined) changeObject(kind, ref, key, before);
+      if (after !== undefined) changeObject(kind, ref, key, after);
     },
     noteZone: (before, after) => {
       if (before.floor !== after.floor) floors.push([after.zone, after.floor]);

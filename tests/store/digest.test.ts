@@ -144,3 +144,24 @@ test("what each node makes by itself differs by what is in it, and not by how it
   assert.equal(left.store.digest.root(), right.store.digest.root());
   assert.notEqual(left.store.digest.root(), other.store.digest.root());
 });
+
+test("what was made and deleted in one transaction leaves with its tombstone", async () => {
+  let nowMs = Date.parse("2026-03-01T12:00:00Z");
+  const now = () => ++nowMs;
+  await using temporary = await temporaryStore({ secretKey: SECRET, now });
+  const { store } = temporary;
+  await store.digest.ready();
+  await store.write((tx) => {
+    tx.put("zone", zoneBody("corp."));
+    tx.put("record", recordBody("corp.", "brief"));
+    tx.delete("record", ["corp.", "brief", "A"]);
+  });
+  const before = store.digest.root();
+  nowMs += 32 * 86_400_000;
+  const after = store.digest.root();
+  assert.notEqual(after, before);
+  await store[Symbol.asyncDispose]();
+  await using again = await openStore({ directory: temporary.directory, nodeId: "test-node", secretKey: SECRET, now });
+  await again.digest.ready();
+  assert.equal(again.digest.root(), after);
+});
