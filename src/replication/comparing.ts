@@ -39,7 +39,11 @@ export function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Pr
 }
 
 export function staleWith(world: World, theirs: StoreStatus, nodeId: string): "mine" | "theirs" | "none" {
-  return staleSide({ ...statusOf(world), nodeId: world.options.store.nodeId }, { ...theirs, nodeId });
+  return staleSide(
+    { ...statusOf(world), nodeId: world.options.store.nodeId },
+    { ...theirs, nodeId },
+    world.options.nowMs(),
+  );
 }
 
 /** Through the peer's queue, as all changes; rejects where the way to it ends or its queue is dropped. */

@@ -6,7 +6,7 @@ import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
 import type { ReplicaStore } from "../store/replica.ts";
-import type { ExchangeOutcome } from "./exchange.ts";
+import { type ExchangeOutcome, isStale } from "./exchange.ts";
 import type { Counters } from "./figures.ts";
 import { EXCHANGES_AT_ONCE } from "./limits.ts";
 import type { StoreStatus } from "./messages.ts";
@@ -274,8 +274,11 @@ async function sourceOf(parts: ConductorParts, state: State): Promise<Peer | und
       if (status !== undefined) told.push({ peer, status });
     }),
   );
-  const complete = told.filter(({ status }) => status.isComplete);
-  const isGrace = told.length < alive.length && timers.now() - state.firstPeerMs < GRACE_MS;
-  const candidates = complete.length > 0 || isGrace ? complete : told;
+  // One that was away for long may have what was deleted: it will do only where nobody else is.
+  const current = told.filter(({ status }) => !isStale(status, parts.nowMs()));
+  const complete = current.filter(({ status }) => status.isComplete);
+  const isGrace = timers.now() - state.firstPeerMs < GRACE_MS;
+  const others = told.length === alive.length ? told : isGrace ? [] : current;
+  const candidates = complete.length > 0 ? complete : others;
   return candidates[Math.floor(random() * candidates.length)]?.peer;
 }

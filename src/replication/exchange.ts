@@ -5,6 +5,7 @@
 
 import type { RawItem } from "../store/raw-items.ts";
 import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef, type ItemVersion, type ReplicaStore } from "../store/replica.ts";
+import { collectionMs } from "../store/tombstones.ts";
 import {
   EXCHANGE_ROUNDS,
   LEAVES_ASKED_MAX,
@@ -61,7 +62,7 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
     const theirs = await askOne(parts, "root", { root: mine, status: parts.status() });
     parts.onCompared("root");
     parts.onStatus(theirs.status);
-    if (parts.staleSide(theirs.status) !== "none") return { kind: "stale", pulled, pushed };
+    if (!parts.isFirstSync && parts.staleSide(theirs.status) !== "none") return { kind: "stale", pulled, pushed };
     if (!parts.isFirstSync && !theirs.status.isComplete) return { kind: "incomplete", pulled, pushed };
     if (theirs.root === null) return { kind: "busy", pulled, pushed };
     if (theirs.root === digest.root() || theirs.root === mine) return { kind: "agreed", pulled, pushed };
@@ -79,25 +80,31 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
 }
 
 /**
- * Who of two has to begin anew: the one whose last agreement lies before tombstones that the other has collected, for it may
- * have what was deleted. Where that holds of both, the one that agreed later keeps what it has, and of two that agreed at
- * the same moment the one whose node id is the smaller.
+ * Who of two has to begin anew: the one that has not agreed with anybody for as long as deletions are kept, for it may have what
+ * was deleted, and the other no longer knows that. For a peer that has its own first sync before it nobody begins anew. Where
+ * both are stale, the one that agreed later keeps what it has, and of two that agreed at the same moment the one whose
+ * node id is the smaller. `nowMs` is the time of day.
  */
-export function staleSide(mine: StatusOf, theirs: StatusOf): "mine" | "theirs" | "none" {
-  const isMine = isStale(mine, theirs);
-  const isTheirs = isStale(theirs, mine);
-  if (isMine !== isTheirs) return isMine ? "mine" : "theirs";
-  if (!isMine) return "none";
-  const difference = mine.lastAgreementMs - theirs.lastAgreementMs;
-  if (difference !== 0) return difference < 0 ? "mine" : "theirs";
-  return mine.nodeId > theirs.nodeId ? "mine" : "theirs";
+export function staleSide(mine: StatusOf, theirs: StatusOf, nowMs: number): "mine" | "theirs" | "none" {
+  const isMine = isStale(mine, nowMs);
+  const isTheirs = isStale(theirs, nowMs);
+  if (isMine && isTheirs) {
+    const difference = mine.lastAgreementMs - theirs.lastAgreementMs;
+    if (difference !== 0) return difference < 0 ? "mine" : "theirs";
+    return mine.nodeId > theirs.nodeId ? "mine" : "theirs";
+  }
+  if (isMine) return theirs.isComplete ? "mine" : "none";
+  return isTheirs && mine.isComplete ? "theirs" : "none";
 }
 
 export type StatusOf = StoreStatus & { readonly nodeId: string };
 
-/** A store that has agreed with nobody yet holds nothing that a cluster deleted. */
-function isStale({ lastAgreementMs }: StoreStatus, { collectedUpToMs }: StoreStatus): boolean {
-  return lastAgreementMs > 0 && lastAgreementMs < collectedUpToMs;
+/**
+ * Whether what was deleted just after its last agreement may have left the other stores already: by its time, for a store that
+ * had it from others has collected nothing itself. One that has agreed with nobody yet holds nothing that a cluster deleted.
+ */
+export function isStale({ lastAgreementMs }: Pick<StoreStatus, "lastAgreementMs">, nowMs: number): boolean {
+  return lastAgreementMs > 0 && collectionMs(`${lastAgreementMs.toString(16).padStart(12, "0")}0000-`) <= nowMs;
 }
 
 async function askOne<Name extends Ask>(

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { seededChance } from "../../tests/support/chance.ts";
 import { type FakeReplicaStore, fakeReplicaStore } from "../../tests/support/fake-replica-store.ts";
-import { createReplicationNetwork, type ReplicationNetwork } from "../../tests/support/replication-network.ts";
+import { createReplicationNetwork, type ReplicationNetwork, wallMs } from "../../tests/support/replication-network.ts";
 
 function startNodes(
   count: number,
@@ -146,15 +146,15 @@ test("of nodes that start together the empty ones wait for the one that has ever
   await net.stopAll();
 });
 
-test("a store whose last agreement lies before what others have collected begins anew", async () => {
+test("a store that has not agreed with anybody for a month begins anew", async () => {
   const { net, stores } = startNodes(1);
   const [current] = stores;
   assert.ok(current);
   current.put(["kept"], "2");
-  current.set({ lastAgreementMs: 5_000, collectedUpToMs: 4_000 });
+  current.set({ lastAgreementMs: wallMs(net.time) });
   const old = fakeReplicaStore("n5");
   old.put(["kept", "deleted-elsewhere"], "1");
-  old.set({ lastAgreementMs: 3_000, collectedUpToMs: 2_000 });
+  old.set({ lastAgreementMs: wallMs(net.time, -40 * 86_400_000) });
   const { replicator } = net.start(old);
   await net.time.until("it has begun anew", 30_000, () => old.startedOver() === 1 && replicator.isComplete());
   assert.equal(current.stampOf("deleted-elsewhere"), undefined);
