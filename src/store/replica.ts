@@ -2,7 +2,10 @@
 import type { RawItem, RawPage } from "./raw-items.ts";
 import type { AuditEntry } from "./store.ts";
 
-/** Names what stores exchange: an object, the registers of a zone, an alias. Text that sorts as the keys of the store do. */
+/**
+ * Names what stores exchange: an object, all registers of a zone together, an alias. Text of characters below 256 that sorts
+ * zones before records, equal on nodes of all versions: see refs.ts.
+ */
 export type ItemRef = string;
 
 /** The version that a store has of it: equal texts are equal versions. */
@@ -17,13 +20,19 @@ export const DIGEST_CHILDREN = 16;
  * digest is 16 hexadecimal digits.
  */
 export type Digest = {
-  /** False while it is being made from what is stored; then nothing else may be asked. */
+  /**
+   * False while it is being made from what is stored; then nothing but `versions` may be asked. The first who asks this, or
+   * for `ready`, has it made: before that a store has none, and writes cost nothing for it.
+   */
   readonly isReady: () => boolean;
   readonly ready: () => Promise<void>;
   readonly root: () => string;
   /** The 16 children of each node; `level` 0 is the root. */
   readonly children: (level: number, nodes: readonly number[]) => readonly (readonly string[])[];
-  /** Everything in those leaves, in slices between which the thread does other things. */
+  /**
+   * Everything in those leaves, in slices between which the thread does other things. It looks at all keys, whatever the
+   * number of leaves, and whoever asks meanwhile shares the next look: ask for many leaves at once.
+   */
   readonly versions: (leaves: readonly number[]) => Promise<readonly ItemVersion[]>;
 };
 
@@ -49,8 +58,12 @@ export type ReplicaStore = {
   readonly auditVector: () => AuditVector;
   /** In the order of sequences; fewer where they are long, none at the end. */
   readonly auditAfter: (instance: string, sequence: number, limit: number) => readonly AuditEntry[];
-  /** Takes entries of other instances, in the order of their sequences; those that are here already change nothing. */
+  /**
+   * Takes entries of other instances, in the order of their sequences; those that are here already, or lie before one that
+   * is, change nothing. What is malformed or past its time is left out, and counts as seen.
+   */
   readonly applyAudit: (entries: readonly AuditEntry[]) => Promise<void>;
+  /** Hears of entries of this node's own, not of those that it was given. */
   readonly onAudit: (listener: () => void) => () => void;
   /** Milliseconds since 1970: tombstones due before it have left here. */
   readonly collectedUpToMs: () => number;
