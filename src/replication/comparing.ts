@@ -3,7 +3,7 @@ import type { RawItem } from "../store/raw-items.ts";
 import type { ItemRef } from "../store/replica.ts";
 import { type ExchangeOutcome, exchange, staleSide } from "./exchange.ts";
 import { takeEverything } from "./first-sync.ts";
-import { BATCH_ITEMS } from "./limits.ts";
+import { BATCH_ITEMS, PUSH_TIMEOUT_MS } from "./limits.ts";
 import type { Answers, StoreStatus } from "./messages.ts";
 import { askOnce, askPeer, type Peer, preferredWay } from "./peer.ts";
 import { rootOf } from "./serving.ts";
@@ -46,18 +46,22 @@ export function staleWith(world: World, theirs: StoreStatus, nodeId: string): "m
   );
 }
 
-/** Through the peer's queue, as all changes; rejects where the way to it ends or its queue is dropped. */
-async function push({ sender }: World, peer: Peer, refs: readonly ItemRef[]): Promise<void> {
+/** Through the peer's queue, as all changes; rejects where the way to it ends, its queue is dropped or it does not acknowledge. */
+async function push({ sender, options }: World, peer: Peer, refs: readonly ItemRef[]): Promise<void> {
   const way = preferredWay(peer);
   if (way === undefined) throw new Error("not connected");
   if (!sender.addTo(peer, refs)) throw new Error("the peer's queue is full");
   await new Promise<void>((resolve, reject) => {
-    const closed = () => reject(new Error("the connection has ended"));
-    way.onClosed.add(closed);
-    peer.outbox.afterAll(() => {
+    const end = (fault: string | undefined) => {
+      cancel();
       way.onClosed.delete(closed);
-      resolve();
-    });
+      if (fault === undefined) resolve();
+      else reject(new Error(fault));
+    };
+    const closed = () => end("the connection has ended");
+    const cancel = options.timers.after(PUSH_TIMEOUT_MS, () => end("the peer acknowledges nothing"));
+    way.onClosed.add(closed);
+    peer.outbox.afterAll(() => end(undefined));
   });
 }
 

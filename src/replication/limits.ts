@@ -43,6 +43,8 @@ export const LEAVES_ASKED_MAX = 16_384;
 export const VERSIONS_A_PART = 2_000;
 export const REFS_ASKED = BATCH_ITEMS;
 export const PULLS_AT_ONCE = 4;
+/** Until so many are acknowledged, with what waited before them. */
+export const PUSH_TIMEOUT_MS = 60_000;
 export const PUSH_REFS_AT_ONCE = 5_000;
 /** Comparisons that one exchange makes before it is left for later. */
 export const EXCHANGE_ROUNDS = 8;

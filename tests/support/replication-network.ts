@@ -162,7 +162,7 @@ export function createReplicationNetwork(options: NetworkOptions, time = createV
       dialAll(net);
     },
     stall: (nodeId, isStalled) => {
-      if (isStalled) net.stalled.set(nodeId, []);
+      if (isStalled) net.stalled.set(nodeId, net.stalled.get(nodeId) ?? []);
       else {
         const held = net.stalled.get(nodeId) ?? [];
         net.stalled.delete(nodeId);
