@@ -13,6 +13,7 @@ import { measureAllocation } from "./allocation.ts";
 import { measureApiNode } from "./api-node.ts";
 import { measureApiPeers } from "./api-peers.ts";
 import { measureBlocklist } from "./blocklist.ts";
+import { CLUSTER_WORKLOADS, measureCluster } from "./cluster.ts";
 import { measure, type Sample, type Workload } from "./dnsperf.ts";
 import { ENCRYPTED_WORKLOADS, IDLE_WORKLOAD, measureEncrypted } from "./encrypted.ts";
 import { FORWARD_WORKLOADS, measureForward } from "./forward.ts";
@@ -30,7 +31,8 @@ workloads: static, mixed, static-cookie, mixed-cookie, tcp, load, allocation, ap
   ${SELECTED_WORKLOADS},
   ${FORWARD_WORKLOADS.join(", ")}, forward-dead,
   ${ENCRYPTED_WORKLOADS.join(", ")}, ${IDLE_WORKLOAD},
-  ${PRIMARY_WORKLOADS.join(", ")} (default: all)
+  ${PRIMARY_WORKLOADS.join(", ")},
+  ${CLUSTER_WORKLOADS.join(", ")} (default: all)
 servers: signpost, nsd, knot, bind, gdnsd, powerdns, unbound, dnsmasq (default: all)`;
 
 function workloads(files: BenchFiles): Workload[] {
@@ -166,6 +168,8 @@ try {
     console.error(`WRONG ANSWERS: ${fault}`);
     process.exitCode = 1;
   }
+  const cluster = await measureCluster(directory, options);
+  if (cluster !== undefined) console.log(`\n${cluster}`);
   if (options.only?.includes("allocation") ?? true) console.log(`\n${allocationLine()}`);
   if (options.only?.includes("api") ?? true) {
     console.log(`\n${await measureApiPeers(options.rounds, options.seconds)}`);
