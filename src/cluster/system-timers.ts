@@ -1,12 +1,10 @@
 import type { Timers } from "./transport.ts";
 
-/** Timers of this process; none of them keeps it alive. */
-export function systemTimers(): Timers {
-  return {
-    now: () => performance.now(),
-    after: (delayMs, run) => {
-      const timer = setTimeout(run, delayMs).unref();
-      return () => clearTimeout(timer);
-    },
-  };
-}
+/** The timers of this thread. */
+export const systemTimers: Timers = {
+  now: () => performance.now(),
+  after: (delayMs, run) => {
+    const timer = setTimeout(run, delayMs);
+    return () => clearTimeout(timer);
+  },
+};

@@ -29,7 +29,6 @@ export const HANDOVER_KIND = {
   /** No answer: what the cache has for the question is to be refreshed, because it is popular and near its end. */
   REFRESH: 3,
 } as const;
-export type HandoverKind = (typeof HANDOVER_KIND)[keyof typeof HANDOVER_KIND];
 
 /** A record, in bytes from its start. */
 export const HANDOVER = {

@@ -4,6 +4,7 @@ import { createApiMetrics } from "../api/metrics.ts";
 import { type ApiServer, startApiServer } from "../api/server.ts";
 import { apiRoutes, configuredRateLimit } from "../api/table.ts";
 import { errorText } from "../base/errors.ts";
+import { systemTimers } from "../cluster/system-timers.ts";
 import { authenticateHeaders } from "../commands/authenticate.ts";
 import { openBlocklistKeeper } from "../commands/blocklist-keeper.ts";
 import type { CacheView } from "../commands/cache.ts";
@@ -18,7 +19,6 @@ import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
 import { addressToText, hostText } from "../listen/address.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
-import { TIMERS } from "./cluster-members.ts";
 import type { ControlPlaneOptions } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
 import { replicationTiming } from "./replication-readiness.ts";
@@ -104,7 +104,7 @@ async function makeFirstAdmin(
   synced: ApiViews["synced"],
 ): Promise<void> {
   const admin = createFirstAdmin({
-    ...{ context, onPassword, initialPassword: config["auth.initial_admin_password"], after: TIMERS.after },
+    ...{ context, onPassword, initialPassword: config["auth.initial_admin_password"], after: systemTimers.after },
     aliveNodes: () => nodes().flatMap(({ id, state }) => (state === "alive" ? [id] : [])),
   });
   await admin.atStart(synced !== undefined);

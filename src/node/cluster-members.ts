@@ -4,7 +4,6 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { ipFromText } from "../base/ip.ts";
 import type { Member } from "../cluster/member.ts";
-import type { Timers } from "../cluster/transport.ts";
 
 /** Of a member: the instance of its store, and what others show of it before its own object has come. */
 export type NodeMeta = { readonly instance: string; readonly region: string; readonly version: string };
@@ -61,12 +60,3 @@ export async function resolveHost(host: string): Promise<readonly Uint8Array[]> 
 function bytesOf(texts: readonly string[]): readonly Uint8Array[] {
   return texts.flatMap((text) => ipFromText(text) ?? []);
 }
-
-/** The timers of this thread. */
-export const TIMERS: Timers = {
-  now: () => performance.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs);
-    return () => clearTimeout(timer);
-  },
-};

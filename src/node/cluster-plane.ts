@@ -8,6 +8,7 @@ import type { Delegate, Member, Membership } from "../cluster/member.ts";
 import { createMembership } from "../cluster/membership.ts";
 import type { Endpoint } from "../cluster/messages.ts";
 import { type ClusterPort, openClusterPort } from "../cluster/sockets.ts";
+import { systemTimers } from "../cluster/system-timers.ts";
 import type { ClusterView } from "../commands/cluster-view.ts";
 import { readConfig } from "../commands/config-documents.ts";
 import { announceSelf, followRemovedNodes, knownPeers } from "../commands/nodes.ts";
@@ -22,15 +23,7 @@ import type { NodeStore } from "../store/open-store.ts";
 import { objectRef, zoneRef } from "../store/refs.ts";
 import type { ItemRef } from "../store/replica.ts";
 import { LEAVE_MS, SETTLING_MS } from "./cluster-limits.ts";
-import {
-  decodeMeta,
-  decodeRoot,
-  encodeMeta,
-  encodeRoot,
-  otherInstance,
-  resolveHost,
-  TIMERS,
-} from "./cluster-members.ts";
+import { decodeMeta, decodeRoot, encodeMeta, encodeRoot, otherInstance, resolveHost } from "./cluster-members.ts";
 import { type ClusterParts, createClusterView, endpointText, standingOf } from "./cluster-view.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
@@ -68,7 +61,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   const { promise: complete, resolve: onComplete } = Promise.withResolvers<void>();
   const replicator: Replicator = closing.use(
     createReplicator({
-      ...{ store, timers: TIMERS, random: Math.random, nowMs: Date.now, log },
+      ...{ store, timers: systemTimers, random: Math.random, nowMs: Date.now, log },
       settings: { pushPullIntervalMs: settings.pushPullIntervalMs, isJoining: config["replication.join"].length > 0 },
       standing: (zones) => standingOf(store, replicator.root(), zones),
       onComplete,
@@ -76,7 +69,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   );
   const peers = closing.use(
     createPeers({
-      ...{ root: keys.streams, timers: TIMERS, log },
+      ...{ root: keys.streams, timers: systemTimers, log },
       self: () => ({
         ...{ nodeId: store.nodeId, instanceId: store.instanceId, abilities: [] },
         ...{ collectedUpToMs: store.collectedUpToMs(), lastAgreementMs: store.lastAgreementMs() },
@@ -94,7 +87,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   const self = await selfOf(options, port.local);
   const membership = openMembership({ ...options, peers, replicator, port, self });
   const activator = createZoneActivator({
-    ...{ context, timers: TIMERS, announce: (zone) => replicator.announce(refsOfZone(zone)) },
+    ...{ context, timers: systemTimers, announce: (zone) => replicator.announce(refsOfZone(zone)) },
     acknowledged: async (zone, timeoutMs) => (await replicator.acknowledgedBy(refsOfZone(zone), timeoutMs)).isComplete,
     aliveNodes: () =>
       membership
@@ -175,7 +168,7 @@ const isThere = ({ state }: Member) => state === "alive" || state === "suspect";
 
 function openMembership(parts: MembershipParts): Membership {
   const { config, keys, store, version, emit, log, peers, replicator, port, self } = parts;
-  const settledAt = TIMERS.now() + SETTLING_MS;
+  const settledAt = systemTimers.now() + SETTLING_MS;
   const follow = () => {
     const others = membership.members().filter((member) => member.name !== store.nodeId && isThere(member));
     peers.setPeers(others.map(({ name, endpoint }) => ({ nodeId: name, endpoint })));
@@ -188,7 +181,7 @@ function openMembership(parts: MembershipParts): Membership {
       address,
     });
     // Those who were here before this node did not join when it came.
-    if (isNew && TIMERS.now() < settledAt) return;
+    if (isNew && systemTimers.now() < settledAt) return;
     emit({ type, subject: member.name, data: { node_id: member.name, address, status: member.state } });
   };
   const delegate: Delegate = {
@@ -212,7 +205,7 @@ function openMembership(parts: MembershipParts): Membership {
     refusal: ({ name, meta }) => otherInstance(membership.members(), name, decodeMeta(meta).instance),
   };
   const membership = createMembership({
-    ...{ name: store.nodeId, advertise: self.endpoint, transport: port, timers: TIMERS, random: Math.random },
+    ...{ name: store.nodeId, advertise: self.endpoint, transport: port, timers: systemTimers, random: Math.random },
     ...{ delegate, log, resolveHost, codec: createCodec({ key: keys.membership }) },
     meta: encodeMeta({ instance: store.instanceId, region: config["node.region"] ?? "", version }),
     settings: { pushPullIntervalMs: settingsOf(config, store).pushPullIntervalMs },

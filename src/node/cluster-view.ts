@@ -2,6 +2,7 @@
 import type { Member, Membership } from "../cluster/member.ts";
 import type { Endpoint } from "../cluster/messages.ts";
 import type { ClusterPort } from "../cluster/sockets.ts";
+import { systemTimers } from "../cluster/system-timers.ts";
 import type { ClusterNode, ClusterView, NodeStanding } from "../commands/cluster-view.ts";
 import type { ZoneActivator } from "../commands/zone-activation.ts";
 import { addressToText } from "../listen/address.ts";
@@ -12,7 +13,7 @@ import type { Peers } from "../replication/peers.ts";
 import type { Replicator } from "../replication/replicator.ts";
 import type { NodeStore } from "../store/open-store.ts";
 import type { ItemRef } from "../store/replica.ts";
-import { decodeMeta, TIMERS } from "./cluster-members.ts";
+import { decodeMeta } from "./cluster-members.ts";
 
 /** What runs of the cluster in this node. */
 export type ClusterParts = {
@@ -76,7 +77,7 @@ function nodeOf(
   return {
     ...{ id, state, isSelf, region: told.region, version: told.version },
     address: written?.address ?? endpointText(endpoint),
-    since: new Date(Date.now() - (TIMERS.now() - sinceMs)).toISOString(),
+    since: new Date(Date.now() - (systemTimers.now() - sinceMs)).toISOString(),
     queuedChanges: isConnected ? peer.queued : undefined,
     lagMs: isConnected ? peer.lagMs : undefined,
     skewMs: isConnected ? peer.skewMs : undefined,

@@ -1,6 +1,5 @@
 /** Who has what: whether all peers that are alive now have taken certain changes. */
 import type { Timers } from "../cluster/transport.ts";
-import { objectRef, zoneRef } from "../store/refs.ts";
 import type { ItemRef } from "../store/replica.ts";
 import type { Peer } from "./peer.ts";
 import type { Sender } from "./sender.ts";
@@ -35,11 +34,6 @@ export async function acknowledgedBy(
   });
   await within(parts.timers, timeoutMs, Promise.all(all));
   return { isComplete: missing.size === 0, missing: [...missing].map(({ nodeId }) => nodeId) };
-}
-
-/** A zone's object and its registers; its records are queued before or with them, and are waited for too. */
-export function zoneRefs(zone: string): readonly ItemRef[] {
-  return [zoneRef(zone), objectRef("zone", [zone])];
 }
 
 /** Its queue is through; where it may lack more than that, it has been compared with this node too. */

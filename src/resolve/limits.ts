@@ -2,8 +2,6 @@
 
 /** Exchanges open at a time, over all servers: those of 20,000 questions, each with a second server behind the first. */
 export const EXCHANGES_MAX = 40_000;
-/** Sockets for UDP at a time, where the process may have enough descriptors. */
-export const UDP_SOCKETS_MAX = 4_096;
 /** Where there are no more, who has waited for longer gives way to who has not asked yet. */
 export const GIVES_WAY_AFTER_MS = 500;
 /** EDNS UDP size where no hardening says another: what passes every path unfragmented (DNS Flag Day 2020). */

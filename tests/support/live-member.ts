@@ -40,7 +40,7 @@ export async function startLiveMember(
     advertise: port.local,
     codec: createCodec({ key }),
     transport: port,
-    timers: systemTimers(),
+    timers: systemTimers,
     random: Math.random,
     delegate: {
       onJoin: (member) => tell(`join ${member.name}`),

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { CLASS, EDNS_OPTION, FLAG, RCODE, RRTYPE } from "../../src/dns/codes.ts";
 import { findOption } from "../../src/dns/edns.ts";
 import { encodeMessage, type Message, type ResourceRecord } from "../../src/dns/message.ts";
-import { isSubdomain, LOWER, nameFromText, namesEqual, nameToText, ROOT_NAME } from "../../src/dns/name.ts";
+import { isSubdomain, LOWER, nameFromText, nameToText, ROOT_NAME } from "../../src/dns/name.ts";
 import { rdataFromText } from "../../src/dns/rdata.ts";
 import { typeFromText, typeToText } from "../../src/dns/type-names.ts";
 
@@ -267,8 +267,4 @@ export function loopingBytes(query: ReceivedQuery): Uint8Array {
   bytes[7] = 1;
   bytes.set([0xc0, head.length, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 192, 0, 2, 1], head.length);
   return bytes;
-}
-
-export function isAskedFor(query: ReceivedQuery, name: string, type = "A"): boolean {
-  return query.type === type && namesEqual(wireName(query.name), wireName(name));
 }

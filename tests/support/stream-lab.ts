@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Log, LogFields } from "../../src/base/log.ts";
-import type { Timers } from "../../src/cluster/transport.ts";
+import { systemTimers } from "../../src/cluster/system-timers.ts";
 import type { Channel, ChannelHandlers, ChannelOpened } from "../../src/replication/channel.ts";
 import type { ProofKeys } from "../../src/replication/identity.ts";
 import { createPeers, type Peers, type PeersOptions } from "../../src/replication/peers.ts";
@@ -12,14 +12,6 @@ import { createWire, type Wire } from "../../src/replication/peers-wire.ts";
 import { createStreamTls, exportedSecret, type HandshakeFault, replicationKey } from "../../src/replication/tls.ts";
 
 export const ROOT = new Uint8Array(32).fill(7);
-
-export const realTimers: Timers = {
-  now: () => performance.now(),
-  after: (delayMs, run) => {
-    const timer = setTimeout(run, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
 
 /** A channel and what it has heard. */
 export type Heard = {
@@ -88,7 +80,7 @@ export async function labNode(id: string, options: LabOptions = {}): Promise<Lab
     self: () => describeNode(id, instanceId),
     refusal: () => undefined,
     onReset: (nodeId) => resets.push(nodeId),
-    timers: realTimers,
+    timers: systemTimers,
     ...given,
     onOutgoing: record(outgoing),
     onIncoming: onIncoming ?? record(incoming),
@@ -203,7 +195,7 @@ export async function playPeer(node: LabNode): Promise<PlayedPeer> {
   const keys = { key: replicationKey(ROOT, "identity"), exported: exportedSecret(socket) };
   const frames: PlayedPeer["frames"] = [];
   let played: PlayedPeer | undefined;
-  const wire = createWire(socket, realTimers, () => ({
+  const wire = createWire(socket, systemTimers, () => ({
     bodyBytesMax: 2 ** 24,
     onFrame: (kind, body) => frames.push({ kind, body }),
     onDrain: () => {},
