@@ -253,6 +253,7 @@ function answerRead(
   putHeader(query, state.headerFlags);
   if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
   if (state.isBlocked) counters[COUNTER.BLOCKED]! += 1;
+  if (state.isRecursionRefused) counters[COUNTER.RECURSION_REFUSED]! += 1;
   if (state.cacheUse !== CACHE_USE.NONE && state.lackError < 0) countCached(tools, counters);
   counters[queryPlace(query.transport, query.hasQuestion ? typeClass(query.type) : 0, query.rcode)]! += 1;
   if (log.isOn) logAnswer(log, state, address, addressOffset, addressLength);
@@ -341,6 +342,7 @@ function startAgain(state: AnswerState): void {
   state.cacheUse = CACHE_USE.NONE;
   state.isBlocked = false;
   state.isOverridden = false;
+  state.isRecursionRefused = false;
   query.zone = 0;
   query.elsewhere = -1;
   query.at = query.questionEnd;

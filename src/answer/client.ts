@@ -1,5 +1,6 @@
 /** Who the client is to a selection: the sender of the query, or whom a trusted resolver asks for (RFC 7871). */
 import type { Cidr } from "../base/ip.ts";
+import { isOfferedTo } from "../image/recursion.ts";
 import { recallRegion, regionScope } from "../image/regions.ts";
 import { CONTROL } from "../image/shared.ts";
 import { type Query, READ } from "./query.ts";
@@ -12,6 +13,9 @@ const SUBNET_HEADER = 4;
 /** A client whose region was not looked up for this answer yet. */
 const REGION_UNKNOWN = -1;
 
+/** Whether recursion is offered to the sender; unknown as long as nothing of this answer asked for it. */
+const OFFER = { UNKNOWN: 0, ALL: 1, NOTHING: 2 } as const;
+
 /** The sender is the client, as far as is known. */
 export function noteClient(state: AnswerState, address: Uint8Array, at: number, length: number): void {
   // To store what is there already is dearer than to look.
@@ -19,6 +23,20 @@ export function noteClient(state: AnswerState, address: Uint8Array, at: number, 
   state.clientAt = at;
   state.clientLength = length;
   state.clientRegion = REGION_UNKNOWN;
+  if (state.sender !== address) state.sender = address;
+  state.senderAt = at;
+  state.senderLength = length;
+  state.offer = OFFER.UNKNOWN;
+}
+
+/** Whether names that are not ours are resolved for the sender: whom it asks for (RFC 7871) does not matter. */
+export function isRecursionOffered(state: AnswerState): boolean {
+  if (state.offer === OFFER.UNKNOWN) {
+    const { offersToAll, offered, view, sender, senderAt, senderLength } = state;
+    const isOffered = offersToAll || isOfferedTo(offered, view, sender, senderAt, senderLength);
+    state.offer = isOffered ? OFFER.ALL : OFFER.NOTHING;
+  }
+  return state.offer === OFFER.ALL;
 }
 
 /** Takes the network that is asked for as the client, where the sender lies in one of `sources`. */

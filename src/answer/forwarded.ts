@@ -1,9 +1,10 @@
 /** Answers for names that no zone of ours holds: the way of the default forwarder, conditional forwarders and stub zones. */
 import { CLASS, EDE, FLAG, RCODE, RRTYPE } from "../dns/codes.ts";
 import { putBlocked } from "./blocked.ts";
+import { isRecursionOffered } from "./client.ts";
 import { PUT_HIT } from "./hit.ts";
 import { putHit, spellLast } from "./put-hit.ts";
-import { SOUGHT, seek, seekDelegated } from "./seek.ts";
+import { SOUGHT, seek, seekDelegated, seekNothing } from "./seek.ts";
 import type { Spelled } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, keepQuery, lack, STEP, type Step, truncate, wantsRecursion } from "./state.ts";
 import { traceCache, traceFollow, traceRoute, traceStopped } from "./trace-names.ts";
@@ -13,8 +14,9 @@ export function answerElsewhere(state: AnswerState, name: Spelled, next: Spelled
   const { query, lookup } = state;
   const traced = state.trace !== undefined;
   if (!state.forwards || query.class !== CLASS.IN) return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);
-  const sought = seek(state, name.key, query.type, !wantsRecursion(state));
-  if (hops === 0 && state.route !== 0) state.headerFlags |= FLAG.RA;
+  const isOffered = isRecursionOffered(state);
+  const sought = isOffered ? seek(state, name.key, query.type, !wantsRecursion(state)) : seekNothing(state, name.key);
+  if (isOffered && hops === 0 && state.route !== 0) state.headerFlags |= FLAG.RA;
   switch (sought) {
     case SOUGHT.BLOCKED:
       if (traced) traceRoute(state, name, "blocklist", state.listed);
@@ -23,6 +25,8 @@ export function answerElsewhere(state: AnswerState, name: Spelled, next: Spelled
       return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);
     case SOUGHT.PROHIBITED:
       return refuse(state, name, hops, EDE.PROHIBITED);
+    case SOUGHT.NOT_OFFERED:
+      return refuse(state, name, hops, EDE.PROHIBITED, "not-offered");
     default:
       if (traced) traceRoute(state, name, lookup.route === 0 ? "default" : "route", lookup.apexLabel);
       return answerSought(state, name, next, hops, sought === SOUGHT.HIT);
@@ -76,9 +80,15 @@ function stopChain(state: AnswerState, why: "loop" | "length"): Step {
 }
 
 /** Nobody answers for the name: a question is refused, a chain ends with what it has so far. */
-function refuse(state: AnswerState, name: Spelled, hops: number, extendedError: number): Step {
+function refuse(
+  state: AnswerState,
+  name: Spelled,
+  hops: number,
+  extendedError: number,
+  stage: "none" | "not-offered" = "none",
+): Step {
   const { query } = state;
-  if (state.trace !== undefined) traceRoute(state, name, "none", 0);
+  if (state.trace !== undefined) traceRoute(state, name, stage, 0);
   if (hops === 0) {
     query.rcode = RCODE.REFUSED;
     query.extendedError = extendedError;

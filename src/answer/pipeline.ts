@@ -9,6 +9,7 @@ import type { ImageView } from "../image/view.ts";
 import { putAdditionals, putChosenAdditionals, putGlue } from "./additional.ts";
 import { answerAlias } from "./alias.ts";
 import { chooseOnly, chosenPlace, isSelected, putChosen } from "./chosen.ts";
+import { isRecursionOffered } from "./client.ts";
 import { answerDelegated, answerElsewhere } from "./forwarded.ts";
 import { FOUND, findOverride, foundOverride, lookUpName } from "./lookup.ts";
 import { firstSuffix, PUT, type Put, putRRset, putWithTail, recordCount } from "./records.ts";
@@ -38,7 +39,7 @@ export function answerQuestion(state: AnswerState): boolean {
   spelledAt(question, QUESTION_NAME_AT);
   state.zoneCount = 0;
   state.addedCount = 0;
-  state.headerFlags = state.defaultRoute === 0 ? 0 : FLAG.RA;
+  state.headerFlags = state.defaultRoute !== 0 && isRecursionOffered(state) ? FLAG.RA : 0;
   state.overrides = state.hasManagementView ? 0 : state.view.control[CONTROL.OVERRIDES]!;
   if (state.overrides !== 0) noteOverrides(state);
   let name = question;

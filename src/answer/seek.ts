@@ -4,6 +4,7 @@ import { findBlocked } from "../image/blocklist.ts";
 import type { NameKey } from "../image/name-key.ts";
 import { CONTROL, FORWARDING, ROUTE } from "../image/shared.ts";
 import { readInOrder } from "../image/view.ts";
+import { isRecursionOffered } from "./client.ts";
 import { findHit, isRouted, routeAgain } from "./find-hit.ts";
 import { type AnswerState, wantsRecursion } from "./state.ts";
 
@@ -17,6 +18,8 @@ export const SOUGHT = {
   NONE: 3,
   /** The route refuses ANY. */
   PROHIBITED: 4,
+  /** Recursion is not offered to the sender. */
+  NOT_OFFERED: 5,
 } as const;
 export type Sought = (typeof SOUGHT)[keyof typeof SOUGHT];
 
@@ -42,6 +45,17 @@ export function seek(state: AnswerState, key: NameKey, type: number, freshOnly: 
   return isHit && routeAgain(state, route, routing) ? SOUGHT.HIT : SOUGHT.MISS;
 }
 
+/** As `seek`, for a sender that recursion is not offered to: what the cache has is not for it. The blocklist is for everybody. */
+export function seekNothing(state: AnswerState, key: NameKey): Sought {
+  const { view, lookup } = state;
+  state.route = lookup.route === 0 ? state.defaultRoute : lookup.route;
+  state.listed = findBlocked(view, key);
+  if (state.listed >= 0) return SOUGHT.BLOCKED;
+  if (state.route === 0) return SOUGHT.NONE;
+  state.isRecursionRefused = true;
+  return SOUGHT.NOT_OFFERED;
+}
+
 /** As `seek`, of a name at or below a zone cut of ours, which goes to the name servers that the cut names. */
 export function seekDelegated(state: AnswerState, key: NameKey, type: number): Sought {
   const routing = readInOrder(state.view.control, CONTROL.ROUTING);
@@ -52,5 +66,8 @@ export function seekDelegated(state: AnswerState, key: NameKey, type: number): S
 
 /** Whether a name at or below a zone cut of ours is resolved by asking the name servers that the cut names. */
 export function followsCuts(state: AnswerState): boolean {
-  return state.defaultRoute !== 0 && wantsRecursion(state);
+  if (state.defaultRoute === 0 || !wantsRecursion(state)) return false;
+  if (isRecursionOffered(state)) return true;
+  state.isRecursionRefused = true;
+  return false;
 }

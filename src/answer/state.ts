@@ -3,7 +3,7 @@ import { FLAG, RCODE } from "../dns/codes.ts";
 import { type CacheView, openCacheView } from "../image/cache-view.ts";
 import { UNIT_WORDS, ZONE } from "../image/layout.ts";
 import type { NameKey } from "../image/name-key.ts";
-import { createRegionMemory, type RegionMemory } from "../image/regions.ts";
+import { createPrefixMemory, type PrefixMemory } from "../image/prefix-table.ts";
 import { copyBytes, type ImageView, readInOrder, refreshView } from "../image/view.ts";
 import { createChance } from "./chance.ts";
 import { type Chosen, createChosen } from "./chosen.ts";
@@ -101,7 +101,16 @@ export type AnswerState = {
   clientLength: number;
   /** Its region, 0 for none, once it was looked up. */
   clientRegion: number;
-  readonly regions: RegionMemory;
+  readonly regions: PrefixMemory;
+  /** Who sent the query: its address as it came. Whether recursion is offered to it, as far as is known; see client.ts. */
+  sender: Uint8Array;
+  senderAt: number;
+  senderLength: number;
+  offer: number;
+  readonly offersToAll: boolean;
+  readonly offered: PrefixMemory;
+  /** Recursion was left out of the answer, since it is not offered to the sender. */
+  isRecursionRefused: boolean;
   /** What was selected for the answer section, and for addresses beside it. */
   readonly chosen: Chosen;
   readonly beside: Chosen;
@@ -116,6 +125,8 @@ export type AnswerState = {
 export type AnswerStateOptions = {
   /** Left out: names that we do not hold are refused. */
   readonly forwards?: boolean;
+  /** Recursion is offered to whoever asks: those are questions of the node itself. */
+  readonly offersToAll?: boolean;
   /**
    * State of what chance decides, four words that are taken over as they are and written on: whoever has the same makes the
    * same choices. Left out: random ones.
@@ -170,7 +181,14 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     clientAt: 0,
     clientLength: 0,
     clientRegion: 0,
-    regions: createRegionMemory(),
+    regions: createPrefixMemory(),
+    sender: NO_ADDRESS,
+    senderAt: 0,
+    senderLength: 0,
+    offer: 0,
+    offersToAll: options.offersToAll === true,
+    offered: createPrefixMemory(),
+    isRecursionRefused: false,
     chosen: createChosen(),
     beside: createChosen(),
     turns: options.isFrozen === true ? new Map() : undefined,
@@ -186,6 +204,7 @@ export function startAnswer(state: AnswerState): void {
   state.cacheUse = CACHE_USE.NONE;
   state.isBlocked = false;
   state.isOverridden = false;
+  state.isRecursionRefused = false;
 }
 
 /** Notes that the answer reads a zone, so that `zonesUnchanged` can tell whether it may be sent. */

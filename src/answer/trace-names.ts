@@ -27,7 +27,7 @@ export function traceName(state: AnswerState, name: Spelled, hops: number): void
 
 /** `label` is where the name of what the stage is about begins. */
 export function traceRoute(state: AnswerState, name: Spelled, stage: Kind<"route">["stage"], label: number): void {
-  const isNamed = stage !== "override" && stage !== "default" && stage !== "none";
+  const isNamed = stage === "own" || stage === "blocklist" || stage === "route" || stage === "delegation";
   state.trace?.({ kind: "route", stage, zone: isNamed ? suffixOf(name.key, label) : undefined });
 }
 

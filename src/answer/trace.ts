@@ -9,11 +9,11 @@ export type TraceEvent =
   | { readonly kind: "name"; readonly name: Uint8Array; readonly hops: number }
   /**
    * Who answers for it. `zone` is the name of our zone, the listed name, that of the route of a forwarder or stub zone, or the
-   * zone cut of ours, whose zone was told of before.
+   * zone cut of ours, whose zone was told of before. "not-offered": others would, but not for this client.
    */
   | {
       readonly kind: "route";
-      readonly stage: "override" | "own" | "blocklist" | "route" | "default" | "delegation" | "none";
+      readonly stage: "override" | "own" | "blocklist" | "route" | "default" | "delegation" | "not-offered" | "none";
       readonly zone: Uint8Array | undefined;
     }
   /** The cache has an answer for a name that is routed elsewhere: what an upstream has said so long ago. */

@@ -17,11 +17,14 @@ import {
   ZONE_ENTRY_ROUTE,
   ZONE_UNITS,
 } from "./layout.ts";
+import { PREFIX_TABLES, prefixTableUnits } from "./prefix-table.ts";
 import { retire } from "./reclaim.ts";
-import { regionUnits } from "./regions.ts";
 import { CONTROL, DIRECTORY_DEPTH_AT } from "./shared.ts";
 import { directoryDepth } from "./view.ts";
 import { type ImageWriter, type Segment, showZones, unitsOfRRset } from "./writer-state.ts";
+
+/** The words of `control` that name a block which no name leads to. */
+const BLOCKS = [...PREFIX_TABLES, CONTROL.BLOCKLIST] as const;
 
 type Found = { readonly references: number[]; readonly units: number[]; readonly active: Set<number> };
 
@@ -31,7 +34,7 @@ export function recoverImage(writer: ImageWriter): void {
   const depth = directoryDepth(writer.view);
   const first = 1 << depth;
   const hasNames = directory[first] !== 0;
-  if (!hasNames && control[CONTROL.REGIONS] === 0 && control[CONTROL.BLOCKLIST] === 0) return;
+  if (!hasNames && BLOCKS.every((word) => control[word] === 0)) return;
   if (hasNames) completeDirectory(writer);
   // The arena may have grown without a word: from now on blocks lie across what readers take for its end.
   Atomics.add(control, CONTROL.GENERATION, 1);
@@ -58,8 +61,10 @@ export function recoverImage(writer: ImageWriter): void {
     keep(found, segment, SEGMENT_UNITS);
     forEachNode(writer, segment, (node) => visitNode(writer, node, found));
   }
-  const regions = control[CONTROL.REGIONS]!;
-  if (regions !== 0) keep(found, regions, regionUnits(writer.view, regions));
+  for (const word of PREFIX_TABLES) {
+    const table = control[word]!;
+    if (table !== 0) keep(found, table, prefixTableUnits(writer.view, table));
+  }
   forEachBlocklistBlock(writer.view, (reference, units) => keep(found, reference, units));
   freeGaps(writer, found);
 }

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
-import { createRegionMemory, putRegions, type RegionPrefix, recallRegion, regionOf, regionScope } from "./regions.ts";
+import { createPrefixMemory } from "./prefix-table.ts";
+import { putRegions, type RegionPrefix, recallRegion, regionOf, regionScope } from "./regions.ts";
 import { CONTROL, createSharedImage } from "./shared.ts";
 import { openView } from "./view.ts";
 import { collect, openImageWriter } from "./writer.ts";
@@ -159,7 +160,7 @@ test("without a table there is no region, and replaced tables give their memory 
 test("what is remembered is what is found, whatever tables come in turn and wherever they lie", () => {
   const writer = openImageWriter(createSharedImage(1));
   const { view } = writer;
-  const memory = createRegionMemory();
+  const memory = createPrefixMemory();
   const blocks = new Set<number>();
   let rounds = 0;
   // Ends only after a table came to lie where another has lain, which is what a memory could be misled by.

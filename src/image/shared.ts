@@ -85,6 +85,8 @@ export const CONTROL = {
   LOG_MESSAGES: 34,
   /** Bits of PRIMARY: what is taken from updaters and given to secondaries. Writer: `control`. */
   PRIMARY: 35,
+  /** Block of the table of networks that recursion is offered to, 0: to nobody. Writer: image writer. */
+  RECURSION: 36,
 } as const;
 
 /** Bits of CONTROL.FORWARDING: what holds for the default forwarder. */

@@ -21,6 +21,7 @@ const RULES: Rules = {
     min_ttl_seconds <= max_ttl_seconds
       ? []
       : [{ pointer: "/min_ttl_seconds", detail: `must not be above max_ttl_seconds, which is ${max_ttl_seconds}` }],
+  recursion: (settings) => networkFaults("/allow_networks", settings.allow_networks),
   "health-probe-policy": ({ managed_identity_hosts }) =>
     managed_identity_hosts.flatMap((host, index) => hostFaults(`/managed_identity_hosts/${index}`, host)),
   transport: (settings) => [

@@ -4,6 +4,7 @@
  */
 import Type, { type Static, type TObject } from "typebox";
 import * as limits from "./limits.ts";
+import { NOT_PUBLIC_NETWORKS } from "./not-public-networks.ts";
 
 const closed = { additionalProperties: false } as const;
 const flag = (description: string) => Type.Boolean({ description });
@@ -94,6 +95,15 @@ const Cache = Type.Object(
     min_ttl_seconds: upTo(limits.CACHE_TTL_SECONDS_MAX, "A lower TTL is raised to this."),
     max_ttl_seconds: from1To(limits.CACHE_TTL_SECONDS_MAX, "A higher TTL is lowered to this."),
     max_negative_ttl_seconds: upTo(limits.CACHE_TTL_SECONDS_MAX, "The same for NXDOMAIN and NODATA (RFC 2308)."),
+  },
+  closed,
+);
+
+const Recursion = Type.Object(
+  {
+    allow_networks: networks(
+      "Networks for whose clients names are resolved that are not ours; default: all that cannot be reached from the public Internet.",
+    ),
   },
   closed,
 );
@@ -213,6 +223,7 @@ export const CONFIG_SCHEMAS = {
   "query-log": QueryLog,
   "dynamic-dns": DynamicDns,
   cache: Cache,
+  recursion: Recursion,
   replication: Replication,
   "health-probe-policy": HealthProbePolicy,
   "private-endpoints": PrivateEndpoints,
@@ -246,6 +257,7 @@ export const CONFIG_UNSET: { readonly [Name in ConfigName]: ConfigSettings<Name>
     max_ttl_seconds: 86_400,
     max_negative_ttl_seconds: 3_600,
   },
+  recursion: { allow_networks: [...NOT_PUBLIC_NETWORKS] },
   replication: { push_pull_interval_seconds: 0, readyz_queue_threshold: 0 },
   "health-probe-policy": { allow_insecure_authenticated_probes: false, managed_identity_hosts: [] },
   "private-endpoints": { enabled: false },

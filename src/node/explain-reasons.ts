@@ -1,5 +1,7 @@
 /** The reasons for an answer in their order, from what the answerer told of its way. */
+
 import type { TraceEvent } from "../answer/trace.ts";
+import { ipToText } from "../base/ip.ts";
 import { RCODE, RRTYPE } from "../dns/codes.ts";
 import { nameToText } from "../dns/name.ts";
 import { typeToText } from "../dns/type-names.ts";
@@ -134,7 +136,7 @@ function takeRoute(way: Way, { stage, zone }: Event<"route">): void {
 
 /** Of a name that no zone and no override of ours answers for. */
 function elsewhereReason(
-  { name, names }: Way,
+  { name, names, client }: Way,
   stage: Exclude<Event<"route">["stage"], "own" | "override">,
   domain: string,
 ): Reason {
@@ -144,6 +146,12 @@ function elsewhereReason(
       return {
         ...route,
         text: `no override and no zone of this node answers for ${name}, and it asks nobody else`,
+        by: "nobody",
+      };
+    case "not-offered":
+      return {
+        ...route,
+        text: `no override and no zone of this node answers for ${name}, and it asks nobody for ${ipToText(client)}, whose network recursion is not offered to`,
         by: "nobody",
       };
     case "blocklist":

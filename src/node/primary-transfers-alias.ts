@@ -26,6 +26,7 @@ export function createAliasQuestions({ shared, thread, ...options }: AliasQuesti
   const answerer = createAnswerer(shared, {
     thread,
     forwards: true,
+    offersToAll: true,
     isResolver: true,
     nodeId: undefined,
     maxUdpSize: 4_096,

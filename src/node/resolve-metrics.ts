@@ -46,6 +46,11 @@ const ANSWERING = [
   ["svc_cache_stale_total", "Answers from the cache whose time was over.", COUNTER.CACHE_STALE],
   ["svc_cache_refreshes_total", "Popular answers fetched anew before their end.", COUNTER.REFRESHES],
   ["svc_blocked_total", "Answers that the blocklist gave.", COUNTER.BLOCKED],
+  [
+    "svc_dns_recursion_refused_total",
+    "Answers without recursion, which is not offered to the sender's network.",
+    COUNTER.RECURSION_REFUSED,
+  ],
   ["svc_forward_overflow_total", "Queries failed because too many waited to be resolved.", COUNTER.HANDOVER_FULL],
 ] as const;
 

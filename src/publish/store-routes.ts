@@ -1,13 +1,16 @@
 /**
- * Keeps the routes of the image at the forwarders, stub zones and the default forwarder of the store. The number of a route is
+ * Keeps the routes of the image at the forwarders, stub zones and the default forwarder of the store, and the networks that
+ * these are for. The number of a route is
  * a hash of all that is configured of it: a changed one is another route, for which no earlier answer counts, and one that a
  * predecessor published has the number that it had, so that the cache stays warm.
  */
 import { hash } from "node:crypto";
 import { errorText } from "../base/errors.ts";
+import { cidrFromText } from "../base/ip.ts";
 import type { Log } from "../base/log.ts";
 import { type Upstream, upstreamText } from "../dns/upstream.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
+import { offerRecursion } from "../image/recursion.ts";
 import { CONTROL, FORWARDING, ROUTE } from "../image/shared.ts";
 import { namedRoutes, setDefaultRoute, setRoute } from "../image/writer.ts";
 import type { ImageWriter } from "../image/writer-state.ts";
@@ -40,9 +43,9 @@ export type RoutePublisherOptions = {
 };
 
 export type RoutePublisher = {
-  /** Puts all routes into the image, and takes out what a predecessor left there beyond them. */
+  /** Puts all routes and networks into the image, and takes out what a predecessor left there beyond them. */
   readonly start: () => void;
-  /** One transaction: its routes are in the image when this returns. */
+  /** One transaction: its routes and networks are in the image when this returns. */
   readonly hear: (batch: ChangeBatch) => void;
   /** They could not be published since they last changed, and names are routed as before. */
   readonly isFailed: () => boolean;
@@ -64,6 +67,7 @@ const ROOT = Uint8Array.of(0);
 /** No forwarder or stub zone has this domain. */
 const DEFAULT = ".";
 const DOCUMENTS: readonly string[] = ["default-forwarder", "hardening"] satisfies readonly ConfigName[];
+const RECURSION = "recursion" satisfies ConfigName;
 
 export function openRoutePublisher(options: RoutePublisherOptions): RoutePublisher {
   const state: State = {
@@ -82,12 +86,17 @@ export function openRoutePublisher(options: RoutePublisherOptions): RoutePublish
     hear: ({ changes }) => {
       if (!state.isStarted) return;
       const domains = new Set<string>();
+      const hasNetworks = changes.some(({ kind, key }) => kind === "config" && key[0] === RECURSION);
       for (const { kind, key } of changes) {
         if (kind === "forwarder" || kind === "stub-zone") domains.add(key[0] ?? "");
         if (kind === "config" && DOCUMENTS.includes(key[0] ?? "")) domains.add(DEFAULT);
       }
-      if (domains.size === 0) return;
-      attempt(state, () => (state.isFailed ? publishAll(state) : publish(state, domains)));
+      if (domains.size === 0 && !hasNetworks) return;
+      attempt(state, () => {
+        if (state.isFailed) return publishAll(state);
+        if (hasNetworks) publishNetworks(state);
+        publish(state, domains);
+      });
     },
     isFailed: () => state.isFailed,
   };
@@ -107,6 +116,8 @@ function attempt(state: State, run: () => void): void {
 
 function publishAll(state: State): void {
   const { store, writer, onRoutes } = state.options;
+  // Ahead of the routes: nobody is to use one meanwhile whom it is not for.
+  publishNetworks(state);
   state.routes.clear();
   state.numbers.clear();
   const domains = new Set([...domainsOf(store, "forwarder"), ...domainsOf(store, "stub-zone"), DEFAULT]);
@@ -121,6 +132,15 @@ function publishAll(state: State): void {
   }
   for (const { name } of left.values()) setRoute(writer, keyOf(state, name), ROUTE.NONE);
   showDefault(state);
+}
+
+/** A text that is no network, which another version may have written, offers nothing to anybody. */
+function publishNetworks({ options: { store, writer } }: State): void {
+  const networks = settingsOf(store, RECURSION).allow_networks.flatMap((text) => {
+    const network = cidrFromText(text);
+    return network === undefined || network.hostBitsSet ? [] : [network];
+  });
+  offerRecursion(writer, networks);
 }
 
 function* domainsOf(store: Pick<Store, "list">, kind: "forwarder" | "stub-zone"): Generator<string> {

@@ -106,6 +106,8 @@ readonly  -     any   GET /config/dynamic-dns
 admin     csrf  none  PUT /config/dynamic-dns
 readonly  -     any   GET /config/cache
 admin     csrf  none  PUT /config/cache
+readonly  -     any   GET /config/recursion
+admin     csrf  none  PUT /config/recursion
 readonly  -     any   GET /config/replication
 admin     csrf  none  PUT /config/replication
 readonly  -     any   GET /config/health-probe-policy

@@ -11,7 +11,7 @@ import {
   ZONE_ENTRY,
   ZONE_UNITS,
 } from "../../src/image/layout.ts";
-import { regionUnits } from "../../src/image/regions.ts";
+import { PREFIX_TABLES, prefixTableUnits } from "../../src/image/prefix-table.ts";
 import { CONTROL } from "../../src/image/shared.ts";
 import { directoryInUse } from "../../src/image/view.ts";
 import type { ZoneHandle } from "../../src/image/writer.ts";
@@ -61,8 +61,12 @@ function reachable(writer: ImageWriter): Block[] {
       if (node > 0) blocks.push(...nodeBlocks(writer, node));
     }
   }
-  const regions = view.control[CONTROL.REGIONS]!;
-  if (regions !== 0) blocks.push({ reference: regions, units: regionUnits(view, regions), what: "region table" });
+  for (const word of PREFIX_TABLES) {
+    const table = view.control[word]!;
+    if (table !== 0) {
+      blocks.push({ reference: table, units: prefixTableUnits(view, table), what: "table of networks" });
+    }
+  }
   forEachBlocklistBlock(view, (reference, units) => blocks.push({ reference, units, what: "block of the blocklist" }));
   return [...blocks, ...bodyBlocks(writer, view.control[CONTROL.OVERRIDES]!, "body of the overrides")];
 }

@@ -1,4 +1,5 @@
 /** Listener threads and the thread that resolves, supervised as in a node, with the test in the place of the control thread. */
+import { offerRecursion } from "../../src/image/recursion.ts";
 import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
 import { openImageWriter, setDefaultRoute } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
@@ -12,6 +13,7 @@ import { createResolveLink, type ResolveLink } from "../../src/node/resolve-link
 import { type ResolveSupervision, startResolve } from "../../src/node/resolve-supervision.ts";
 import { createNodeStatus, type NodeStatus } from "../../src/node/status.ts";
 import type { ResolveSettings, Route } from "../../src/resolve/settings.ts";
+import { EVERYBODY } from "./zone-lab.ts";
 
 export const ROUTE_NUMBER = 77;
 
@@ -96,6 +98,7 @@ export async function openResolveLab(options: ResolveLabOptions): Promise<Resolv
   const frame = { shared, status, options: answers, entries: THREAD_PLAN, resolve, log };
   const listeners = await Promise.all(plan.map((one, thread) => startListener(frame, one, thread)));
   const writer = openImageWriter(shared);
+  offerRecursion(writer, EVERYBODY);
   setDefaultRoute(writer, ROUTE_NUMBER, 0);
   return {
     shared,

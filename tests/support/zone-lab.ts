@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Answerer, type AnswererOptions, createAnswerer, TAKEN } from "../../src/answer/answerer.ts";
+import { cidrFromText } from "../../src/base/ip.ts";
 import { CLASS, FLAG, RCODE } from "../../src/dns/codes.ts";
 import { type EdnsOption, extendedErrorsOf } from "../../src/dns/edns.ts";
 import { decodeMessage, encodeMessage, type Message, type ResourceRecord } from "../../src/dns/message.ts";
@@ -15,6 +16,7 @@ import type { CacheWriter } from "../../src/image/cache.ts";
 import { createCacheWriter } from "../../src/image/cache-writer.ts";
 import { TRANSPORT, type Transport } from "../../src/image/counters.ts";
 import { createNameKey, type NameKey, readNameKey } from "../../src/image/name-key.ts";
+import { offerRecursion } from "../../src/image/recursion.ts";
 import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
 import { openImageWriter, setDefaultRoute, setRoute } from "../../src/image/writer.ts";
 import type { ImageWriter } from "../../src/image/writer-state.ts";
@@ -97,6 +99,8 @@ const OFFSET = 37;
 const CANARY = 0xa5;
 const CANARY_BYTES = 64;
 const ROOM_BYTES = { udp: 4096, stream: 65_535 } as const;
+/** Recursion is offered to them. */
+export const EVERYBODY = ["0.0.0.0/0", "::/0"].map((text) => cidrFromText(text) ?? assert.fail(text));
 const LOOPBACK = Uint8Array.of(127, 0, 0, 1);
 
 export const COOKIE_SECRETS = {
@@ -136,6 +140,7 @@ export function openLab(texts: readonly string[], options: LabOptions = {}): Zon
     tcpIdleSeconds: options.tcpIdleSeconds ?? 10,
     ...options.answerer,
   });
+  offerRecursion(writer, EVERYBODY);
   const lab: ZoneLab = {
     shared,
     writer,
