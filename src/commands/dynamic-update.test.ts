@@ -171,6 +171,19 @@ const PREREQUISITES: readonly Case[] = [
     update: "prereq nxdomain www\nadd www.other. 300 A 192.0.2.1",
     rcode: "YXDOMAIN",
   },
+  {
+    name: "no name has an RRset of a meta type",
+    zone: WWW,
+    update: `raw-prereq www 255 252 0\n${ADD}`,
+    rcode: "NXRRSET",
+  },
+  {
+    name: "an RRset of a meta type is absent everywhere",
+    zone: WWW,
+    update: `raw-prereq www 254 252 0\n${ADD}`,
+    after: `${WWW}\nnew 300 A 192.0.2.9`,
+  },
+  { name: "an RR of type ANY is no RRset", zone: WWW, update: `raw-prereq www 1 255 0\n${ADD}`, rcode: "NXRRSET" },
   { name: "prerequisites alone", zone: WWW, update: "prereq yxdomain www" },
   { name: "nothing at all", zone: WWW, update: "" },
 ];

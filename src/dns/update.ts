@@ -91,13 +91,10 @@ function isFault(item: unknown): item is UpdateFault {
   return typeof item === "object" && item !== null && "kind" in item && item.kind === "fault";
 }
 
-/** Section 3.2, in the order of its pseudocode. */
+/** Section 3.2, in the order of its pseudocode: a meta type is one that no name has an RRset of. */
 function prerequisiteOf({ name, type, class: recordClass, ttl, rdata }: ResourceRecord, zone: Uint8Array) {
   if (ttl !== 0) return fault(RCODE.FORMERR, "a prerequisite with a TTL");
   if (!isSubdomain(name, zone)) return fault(RCODE.NOTZONE, "a prerequisite outside the zone");
-  if (isMetaType(type) && (type !== RRTYPE.ANY || recordClass === CLASS.IN)) {
-    return fault(RCODE.FORMERR, "a prerequisite of a type that no RR has");
-  }
   if (recordClass === CLASS.IN) return { kind: "rr", name, type, rdata } as const;
   if (recordClass !== CLASS.ANY && recordClass !== CLASS.NONE) {
     return fault(RCODE.FORMERR, "a prerequisite of another class");
