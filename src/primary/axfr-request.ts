@@ -28,8 +28,8 @@ export function readTransferRequest(bytes: Uint8Array, udpSize: number): Transfe
   const { message } = decoded;
   const [question, ...further] = message.questions;
   if (message.opcode !== OPCODE.QUERY || question === undefined || further.length > 0) return FORMERR;
-  // RFC 5936 section 2.1: both sections are empty; an IXFR has a SOA in the second (RFC 1995 section 3).
-  if (question.type !== RRTYPE.AXFR || message.answers.length + message.authorities.length > 0) return FORMERR;
+  // The other sections should be empty (RFC 5936 section 2.1); as at the peers, what they have is passed over.
+  if (question.type !== RRTYPE.AXFR) return FORMERR;
   if (question.class !== CLASS.IN) return { kind: "refused", rcode: RCODE.REFUSED };
   // RFC 6891 section 6.1.3.
   if (message.edns !== undefined && message.edns.version > 0) return { kind: "refused", rcode: RCODE.BADVERS };
