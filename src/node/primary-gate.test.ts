@@ -180,13 +180,17 @@ test("a key without the grant has no transfer, and a zone that is gone is NOTAUT
   // The client sets the id after the signature, as a forwarder would.
   const denied = await tcp.ask(sign(AXFR, NOBODY).signed);
   assert.equal(decode(denied ?? new Uint8Array(0)).rcode, RCODE.REFUSED);
+  for (const name of ["www.corp.test.", "elsewhere.test."]) {
+    const absent = await tcp.ask(queryBytes(`${name} AXFR`, { edns: false }));
+    assert.equal(decode(absent ?? new Uint8Array(0)).rcode, RCODE.NOTAUTH, name);
+  }
   const asking = tcp.ask(sign(AXFR).signed);
   await world.until(1);
   world.answers[0]?.({ kind: "encoded", id: world.asked[0]?.id ?? 0, zone: { kind: "absent" } });
   assert.equal(decode((await asking) ?? new Uint8Array(0)).rcode, RCODE.NOTAUTH);
   tcp.close();
   const figures = await world.lab.link.primaryFigures();
-  assert.equal(figures?.transfers.denied, 1);
+  assert.equal(figures?.transfers.denied, 3);
 });
 
 test("with the end of control what it had in hand is SERVFAIL at once, and so is the rest until another comes", async () => {

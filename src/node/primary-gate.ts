@@ -211,11 +211,14 @@ function transfer(state: State, settings: PrimarySettings, asked: Asked): void {
   const { request } = reading;
   const key = asked.signing && state.keys.get(nameKey(asked.signing.keyName));
   const client = { address: recordAddress(asked.record), key };
-  if (mayTransfer(settings.transfers, client, canonicalName(request.zone))) transfers.begin(asked, request);
-  else {
-    state.denied += 1;
-    clients.answerWith(asked, RCODE.REFUSED);
+  if (mayTransfer(settings.transfers, client, canonicalName(request.zone))) {
+    transfers.begin(asked, request);
+    return;
   }
+  state.denied += 1;
+  // As for updates: what is not here is not here for anybody (RFC 5936 section 2.2.1).
+  const isElsewhere = settings.transfers.enabled && !state.isOwnZone(request.zone);
+  clients.answerWith(asked, isElsewhere ? RCODE.NOTAUTH : RCODE.REFUSED);
 }
 
 /** Whether an answer of our zones to SOA begins with that of this very name. */
