@@ -64,31 +64,53 @@ export type Cluster = AsyncDisposable & {
 };
 
 /** So many nodes, named a, b, c, ..., all ready. Their data lies in folders of `directory`, by their ids. */
-export async function startCluster(count: number, env: Readonly<Record<string, string>> = {}): Promise<Cluster> {
+export async function startCluster(
+  count: number,
+  env: Readonly<Record<string, string>> = {},
+  setup: Omit<NodeSetup, "env" | "directory"> = {},
+): Promise<Cluster> {
   const directory = await mkdtemp(join(tmpdir(), "signpost-cluster-test-"));
   const nodes: ClusterNode[] = [];
   const dispose = async () => {
     await Promise.all(nodes.map((node) => node[Symbol.asyncDispose]()));
     await rm(directory, { recursive: true, force: true });
   };
+  const start = async (index: number, others: readonly string[]) => {
+    const id = String.fromCharCode(97 + index);
+    const node = await startClusterNode({ ...setup, id, env, directory: join(directory, id), join: others });
+    nodes.push(node);
+    await untilReady(node);
+    return node;
+  };
   try {
-    for (let index = 0; index < count; index++) {
-      const id = String.fromCharCode(97 + index);
-      const first = nodes[0]?.peers;
-      const node = await startClusterNode({
-        ...{ id, env, directory: join(directory, id) },
-        ...(first !== undefined && { join: [first] }),
-      });
-      nodes.push(node);
-      await untilReady(node);
-    }
+    const first = await start(0, []);
+    const others = Array.from({ length: count - 1 }, (_, index) => start(index + 1, [first.peers]));
+    const ended = await Promise.allSettled(others);
+    for (const one of ended) if (one.status === "rejected") throw one.reason;
+    return {
+      nodes: [first, ...(await Promise.all(others))],
+      directory,
+      [Symbol.asyncDispose]: dispose,
+    };
   } catch (error) {
     await dispose();
     throw error;
   }
-  const [first, ...others] = nodes;
-  assert.ok(first);
-  return { nodes: [first, ...others], directory, [Symbol.asyncDispose]: dispose };
+}
+
+/** Starts a node that has ended, at another port for its peers and with the DNS address that it had. */
+export async function startAgain(node: ClusterNode, setup: Partial<ClusterNodeSetup> = {}): Promise<ClusterNode> {
+  const [{ address, port } = { address: "127.0.0.1", port: 0 }] = node.dns;
+  return await startClusterNode({
+    ...{ id: node.id, directory: node.directory, listen: `${address}:${port}` },
+    ...setup,
+  });
+}
+
+/** The kernel takes it away as if the machine had lost its power. */
+export async function kill({ child }: ClusterNode): Promise<void> {
+  process.kill(child.pid, "SIGKILL");
+  await child.exited;
 }
 
 export type NodeRow = { readonly id: string; readonly status: string; readonly queued_changes: number | null };
