@@ -98,6 +98,13 @@ export async function agree({ pool }: BenchNode): Promise<boolean> {
   return JSON.parse(await pool.ask({ method: "GET", path: "/api/v1/cluster/consistency" })).agrees === true;
 }
 
+/** Changes of this node that others have not acknowledged. */
+export async function unacknowledged({ pool }: BenchNode): Promise<number> {
+  const { items } = JSON.parse(await pool.ask({ method: "GET", path: "/api/v1/nodes" }));
+  const rows: readonly { readonly queued_changes: number | null }[] = items;
+  return rows.reduce((sum, { queued_changes }) => sum + (queued_changes ?? 0), 0);
+}
+
 const CLIENT = fileURLToPath(new URL("./cluster-client.ts", import.meta.url));
 
 /** Asks each of the nodes a thousand times a second for its name, until it is ended; then gives what it saw. */
