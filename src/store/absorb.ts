@@ -18,7 +18,7 @@ export async function absorbForeign(engine: Engine): Promise<void> {
       await runMerge(
         engine,
         known.map(({ item }) => item),
-        true,
+        { firstSync: true },
       );
       await database.run(() => {
         for (const { key } of known) database.remove(TABLE.FOREIGN, key);

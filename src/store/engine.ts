@@ -5,7 +5,7 @@ import { OWN_SEQUENCE } from "./audit-sync.ts";
 import { beginChanges, type Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import type { Feed, Ticket } from "./feed.ts";
-import { mergeItems, type RefusedItem } from "./merge.ts";
+import { mergeItems, type RefusedItem, type RemoteOptions } from "./merge.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
@@ -104,13 +104,14 @@ const AT_ONCE_ITEMS_MAX = 32;
 export async function runMerge(
   engine: Engine,
   items: readonly RawItem[],
-  isFirstSync: boolean,
+  { firstSync, partial }: RemoteOptions = {},
 ): Promise<readonly RefusedItem[]> {
   type Refused = readonly RefusedItem[];
   const { clock, now, database, seal, watchers } = engine;
   const merge = function* (): Generator<void, Outcome<Refused>> {
     const changes = beginChanges(database, seal, watchers.trace(false, seal));
-    const result = yield* mergeItems({ changes, database, seal, clock, nowMs: now(), isFirstSync }, items);
+    const options = { isFirstSync: firstSync === true, isPartial: partial === true };
+    const result = yield* mergeItems({ changes, database, seal, clock, nowMs: now(), ...options }, items);
     return { result, changes, origin: "remote", hasAudit: false };
   };
   if (items.length <= AT_ONCE_ITEMS_MAX) return commit(engine, { rehearse: false }, () => atOnce(merge()));

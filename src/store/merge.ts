@@ -15,7 +15,7 @@ import { type Clock, STAMP_ZERO, stampBehind } from "./stamp.ts";
 import type { Stamp } from "./store.ts";
 import { isSwept } from "./sweep-list.ts";
 import { collectionMs } from "./tombstones.ts";
-import { freshZoneRow, greaterActivation, greaterSerial, isForgotten, raisedSerial } from "./zone-row.ts";
+import { freshZoneRow, greaterActivation, greaterSerial, isForgotten, raisedSerial, stateOfZone } from "./zone-row.ts";
 
 export const STAMP_AHEAD_MAX_MS = 10_000;
 
@@ -29,8 +29,15 @@ export type MergeParts = {
   readonly seal: Seal;
   readonly clock: Clock;
   readonly nowMs: number;
-  /** A first sync raises no serials of its own. */
   readonly isFirstSync: boolean;
+  readonly isPartial: boolean;
+};
+
+export type RemoteOptions = {
+  /** Of zones that do not answer here yet no serial is raised: nobody has heard of one. */
+  readonly firstSync?: true;
+  /** More follows that belongs to these items: zones that do not answer here yet do not become active by them. */
+  readonly partial?: true;
 };
 
 /** Merges items in any order, a step each, and tells those that it refused. */
@@ -69,7 +76,7 @@ export function* mergeItems(parts: MergeParts, items: readonly RawItem[]): Gener
     }
   }
   parts.clock.observe(latest);
-  if (!parts.isFirstSync) for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
+  for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
   return refused.sort((left, right) => left.index - right.index);
 }
 
@@ -82,6 +89,7 @@ function raiseUnlessRaised(parts: MergeParts, zone: string, before: ReadonlyMap<
   const row = parts.changes.zoneRow(zone);
   const isRaised = before.has(zone) && row.serial?.serial !== before.get(zone);
   if (!row.alive || row.serial === undefined || isRaised) return;
+  if (parts.isFirstSync && stateOfZone(row) !== "active") return;
   const serial = { life: row.floor, serial: raisedSerial(row.serial.serial, parts.nowMs) };
   parts.changes.setZoneRow({ ...row, serial: greaterSerial(row.serial, serial) });
   parts.changes.trace?.noteMade(zone);
@@ -128,6 +136,7 @@ function mergeItem(parts: MergeParts, item: RawItem, changed: Set<string>): void
     case "activation": {
       const row = changes.zoneRow(item.zone);
       const { life, state } = item;
+      if (parts.isPartial && state === "active" && stateOfZone(row) !== "active") break;
       changes.setZoneRow({ ...row, activation: greaterActivation(row.activation, { life, state }) });
       break;
     }

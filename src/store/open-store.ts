@@ -12,7 +12,7 @@ import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "
 import { makeFeed } from "./feed.ts";
 import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
 import { readJournal, readJournalEntry } from "./journal.ts";
-import type { RefusedItem } from "./merge.ts";
+import type { RefusedItem, RemoteOptions } from "./merge.ts";
 import { readZoneRow } from "./objects.ts";
 import type { RawItem } from "./raw-items.ts";
 import { makeReader } from "./reader.ts";
@@ -41,7 +41,7 @@ export type StoreOptions = {
 export type NodeStore = Store &
   ReplicaStore & {
     /** Merges what another store has, as one transaction. Resolves, durably, with the items that it refused. */
-    applyRemote(items: readonly RawItem[], options?: { readonly firstSync?: true }): Promise<readonly RefusedItem[]>;
+    applyRemote(items: readonly RawItem[], options?: RemoteOptions): Promise<readonly RefusedItem[]>;
     /** Over the versions of a zone's records, equal where two stores hold the same; undefined where there is no such zone. */
     zoneDigest(zone: string): string | undefined;
     /** How long the oldest read transaction has been open. */
@@ -119,7 +119,7 @@ function assemble(
     rehearse: (work) => runLocal(engine, work, { rehearse: true }),
     onChange: (listener) => feed.listen(listener),
     auditPage: (filter, page) => readAuditPage(database, filter, page),
-    applyRemote: (items, given) => runMerge(engine, items, given?.firstSync === true),
+    applyRemote: (items, given) => runMerge(engine, items, given),
     journalPage: (page) => readJournal(database, page),
     journalEntry: (id) => readJournalEntry(database, seal, id),
     zoneDigest: (zone) => {

@@ -12,7 +12,7 @@ import { idKey, readId, readObject } from "./objects.ts";
 import type { AliasItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import { LIST_PAGE_MAX, type ListOptions, type Stored, type StoreReader } from "./store.ts";
-import type { ZoneRow } from "./zone-row.ts";
+import { stateOfZone, type ZoneRow } from "./zone-row.ts";
 
 export type ReaderParts = {
   readonly database: Database;
@@ -66,10 +66,7 @@ export function makeReader({ database, seal, counts, zoneRow }: ReaderParts): St
       const row = zoneRow(zone);
       return row.alive ? row.serial?.serial : undefined;
     },
-    stateOf: (zone) => {
-      const row = zoneRow(zone);
-      return row.alive ? (row.activation?.state ?? "pending") : undefined;
-    },
+    stateOf: (zone) => stateOfZone(zoneRow(zone)),
     answering: (zone, options) => readAnswering(database, zoneRow, seal, zone, options),
   };
 }

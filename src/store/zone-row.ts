@@ -34,6 +34,12 @@ export function isForgotten({ alive, floor }: ZoneRow, nowMs: number): boolean {
   return !alive && collectionMs(floor) <= nowMs;
 }
 
+/** Of the zone's present life: what was said of an earlier one says nothing of it. Undefined where there is no such zone. */
+export function stateOfZone({ alive, floor, activation }: ZoneRow): "pending" | "active" | undefined {
+  if (!alive) return undefined;
+  return activation?.life === floor ? activation.state : "pending";
+}
+
 export type Serial = NonNullable<ZoneRow["serial"]>;
 export type Activation = NonNullable<ZoneRow["activation"]>;
 

@@ -10,6 +10,7 @@ import { openDatabaseReader, STORE_FOLDER } from "./database.ts";
 import { readObject, readZoneRow } from "./objects.ts";
 import type { Seal } from "./seal.ts";
 import type { AnsweringRecord, Stamp } from "./store.ts";
+import { stateOfZone } from "./zone-row.ts";
 
 export type ZoneSnapshot = {
   readonly body: ZoneBody;
@@ -49,7 +50,7 @@ export function openSnapshotReader(directory: string): SnapshotReader {
       database.renew();
       const row = readZoneRow(database, zone);
       const stored = readObject(database, "zone", [zone]);
-      const isActive = row.alive && row.activation?.state === "active";
+      const isActive = stateOfZone(row) === "active";
       if (!isActive || stored === undefined || !isAlive("zone", stored, () => row)) return take(undefined);
       const { content, born } = stored.envelope;
       if (content.kind !== "body") return take(undefined);

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { NodeStore } from "../../src/store/open-store.ts";
+import { recordBody, zoneBody } from "../support/store-objects.ts";
+import { exchange, pair, START, send, withZone } from "./two-stores.ts";
+
+const put = (store: NodeStore, name: string) => store.write((tx) => tx.put("record", recordBody("corp.", name)));
+
+test("a zone of which only a part has come is pending, and becomes active by what comes last", async () => {
+  const stores = pair();
+  await using first = await stores.first;
+  await using second = await stores.second;
+  await withZone(first.store);
+  await put(first.store, "a");
+  const { items } = first.store.rawItems({ limit: 100 });
+  await second.store.applyRemote(items, { firstSync: true, partial: true });
+  assert.equal(second.store.stateOf("corp."), "pending");
+  assert.equal(second.store.serialOf("corp."), first.store.serialOf("corp."));
+  await second.store.applyRemote(items.slice(0, 3), { firstSync: true });
+  assert.equal(second.store.stateOf("corp."), "active");
+  assert.equal(second.store.serialOf("corp."), first.store.serialOf("corp."));
+});
+
+test("a zone that answers goes on to answer while its node has its first sync, and shows what came by its serial", async () => {
+  const { pass, ...stores } = pair();
+  await using first = await stores.first;
+  await using second = await stores.second;
+  for (const { store } of [first, second]) await withZone(store);
+  await put(first.store, "a");
+  pass(5_000);
+  await put(second.store, "b");
+  const before = second.store.serialOf("corp.") ?? 0;
+  assert.ok(before > (first.store.serialOf("corp.") ?? 0));
+  const { items } = first.store.rawItems({ limit: 100 });
+  await second.store.applyRemote(items, { firstSync: true, partial: true });
+  assert.equal(second.store.stateOf("corp."), "active");
+  assert.ok((second.store.serialOf("corp.") ?? 0) > before, "other records under the same serial");
+  await exchange(first.store, second.store);
+  assert.equal(first.store.serialOf("corp."), second.store.serialOf("corp."));
+});
+
+test("a zone that was made anew is not active by what was said of the old one", async () => {
+  const stores = pair();
+  await using first = await stores.first;
+  await using second = await stores.second;
+  await withZone(first.store);
+  await send(first.store, second.store);
+  assert.equal(second.store.stateOf("corp."), "active");
+  await first.store.write((tx) => tx.deleteZone("corp."));
+  await first.store.write((tx) => {
+    tx.put("zone", zoneBody("corp."));
+    tx.setState("corp.", "pending");
+  });
+  assert.equal(first.store.stateOf("corp."), "pending");
+  // As a large zone arrives: itself and its records first, its registers last.
+  const objects = first.store.rawItems({ limit: 100 }).items.filter(({ item }) => item === "object");
+  await second.store.applyRemote(objects);
+  assert.equal(second.store.stateOf("corp."), "pending");
+  await exchange(first.store, second.store);
+  await first.store.write((tx) => tx.setState("corp.", "active"));
+  await exchange(first.store, second.store);
+  assert.equal(second.store.stateOf("corp."), "active");
+  assert.ok((second.store.serialOf("corp.") ?? 0) >= START / 1000);
+});
