@@ -52,7 +52,7 @@ export function seekNothing(state: AnswerState, key: NameKey): Sought {
   state.listed = findBlocked(view, key);
   if (state.listed >= 0) return SOUGHT.BLOCKED;
   if (state.route === 0) return SOUGHT.NONE;
-  state.isRecursionRefused = true;
+  state.isRecursionRefused = wantsRecursion(state);
   return SOUGHT.NOT_OFFERED;
 }
 

@@ -109,7 +109,7 @@ export type AnswerState = {
   offer: number;
   readonly offersToAll: boolean;
   readonly offered: PrefixMemory;
-  /** Recursion was left out of the answer, since it is not offered to the sender. */
+  /** Recursion was wanted and left out of the answer, since it is not offered to the sender. */
   isRecursionRefused: boolean;
   /** What was selected for the answer section, and for addresses beside it. */
   readonly chosen: Chosen;

@@ -84,7 +84,7 @@ export const COUNTER = {
   HTTP1_REQUESTS: 541,
   HTTPS_REFUSED: 542,
   HTTPS_CUT: 543,
-  /** Answers from which recursion was left out, since it is not offered to the sender. */
+  /** Answers to queries with RD without recursion, since it is not offered to the sender. */
   RECURSION_REFUSED: 544,
   LATENCY_SUM_SECONDS: 767,
   LATENCY_BUCKETS: 768,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyOf } from "../../tests/image/content.ts";
 import { addressOf, openSelectionLab, type SelectionLab } from "../../tests/support/selection-lab.ts";
-import { nameOf, queryBytes, zone } from "../../tests/support/zone-lab.ts";
+import { EVERYBODY, nameOf, queryBytes, zone } from "../../tests/support/zone-lab.ts";
 import { createLookup, findZone } from "../answer/lookup.ts";
 import { typeFromText } from "../dns/type-names.ts";
 import type { GatedProbe } from "../health/book.ts";
@@ -10,6 +10,7 @@ import type { Outbox } from "../health/outbox.ts";
 import type { ProbeStatus } from "../health/probe.ts";
 import { TRANSPORT, threadCounters } from "../image/counters.ts";
 import { UNIT_WORDS, ZONE as ZONE_WORDS } from "../image/layout.ts";
+import { offerRecursion } from "../image/recursion.ts";
 import { regionNumber } from "../image/regions.ts";
 import type { Explanation, Reason, SelectionReason } from "../model/explanation.ts";
 import { createExplainer } from "./explain.ts";
@@ -438,6 +439,11 @@ test("names that are not ours: by whom they are resolved, what the cache has, an
   const cached = await explain(lab, "out.corp.test. A");
   assert.deepEqual(outline(cached).slice(4), ["www.far. by default_forwarder", "fresh www.far. 7", "NOERROR aa rd ra"]);
   assert.equal(cached.answer.needs_upstream, false);
+  offerRecursion(lab.writer, []);
+  const outside = await explain(lab, "out.corp.test. A");
+  assert.deepEqual(outline(outside).slice(3), ["CNAME to www.far.", "www.far. by nobody", "NOERROR aa rd"]);
+  assert.match(JSON.stringify(outside.reasons.at(-1)), /whose network recursion is not offered to/);
+  offerRecursion(lab.writer, EVERYBODY);
   assert.deepEqual(cached.answer.answer.at(-1), "www.far. 13 IN A 10.0.0.1");
   assert.deepEqual(outline(await explain(lab, "alias.corp.test. A")).slice(-4), [
     "ALIAS to www.far.",

@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import fc from "fast-check";
 import { auditArena } from "../../tests/image/audit.ts";
+import { addressOf } from "../../tests/support/selection-lab.ts";
 import { temporaryStore } from "../../tests/support/store.ts";
-import { openLab } from "../../tests/support/zone-lab.ts";
+import { openLab, queryBytes } from "../../tests/support/zone-lab.ts";
 import { FLAG } from "../dns/codes.ts";
 import { nameToText } from "../dns/name.ts";
 import { upstreamText } from "../dns/upstream.ts";
@@ -117,6 +118,36 @@ test("a route's number changes with all that is configured of it, and with nothi
   const stub = await numberOf(() => world.stub("far.", "192.0.2.1", "192.0.2.2"));
   assert.equal(new Set([first, swapped, other, stub]).size, 4);
   assert.notEqual(world.word(CONTROL.ROUTING), routing);
+});
+
+test("whom the routes are for: private networks by default, then as it is configured, and never whom a text of no network means", async (t) => {
+  const world = await openWorld(t);
+  world.open();
+  await world.put("far.", "192.0.2.1");
+  const isFor = (client: string) => {
+    const query = queryBytes("www.far. A", { flags: FLAG.RD });
+    return world.lab.sendOrLack(query, { client: addressOf(client) }) === "taken";
+  };
+  const offer = (...allow_networks: string[]) =>
+    world.store.write((tx) => void tx.put("config", { name: "recursion", settings: { allow_networks } }));
+  assert.deepEqual(["10.0.0.1", "fd00::1", "8.8.8.8", "2606::1"].map(isFor), [true, true, false, false]);
+  await offer("8.8.8.0/24", "2606::/16");
+  assert.deepEqual(["10.0.0.1", "fd00::1", "8.8.8.8", "2606::1"].map(isFor), [false, false, true, true]);
+  await offer("10.0.0.0/8", "everybody", "8.8.8.8/0");
+  assert.deepEqual(["10.0.0.1", "8.8.8.8"].map(isFor), [true, false]);
+  await offer();
+  assert.deepEqual(["10.0.0.1", "127.0.0.1", "::1"].map(isFor), [false, false, false]);
+  await world.store.write((tx) => void tx.delete("config", ["recursion"]));
+  assert.deepEqual(["10.0.0.1", "8.8.8.8"].map(isFor), [true, false]);
+  await offer("8.8.8.8");
+  // Another control thread takes the image over: there is no moment at which it is for others.
+  const writer = openImageWriter(world.lab.shared);
+  assert.deepEqual(["10.0.0.1", "8.8.8.8"].map(isFor), [false, true]);
+  world.open(writer);
+  assert.deepEqual(["10.0.0.1", "8.8.8.8"].map(isFor), [false, true]);
+  while (collect(writer));
+  auditArena(writer);
+  assert.deepEqual(world.faults, []);
 });
 
 test("the default forwarder has a route while it is enabled, which its hardening changes", async (t) => {
