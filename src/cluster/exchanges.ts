@@ -66,9 +66,12 @@ async function read(context: Context, exchange: Exchange, from: Endpoint): Promi
   if (!("fault" in unpacked)) return unpacked.message;
   counters.dropped[unpacked.fault]++;
   if (unpacked.fault === "sealed")
-    note("warn", `${ipToText(from.address)} speaks with another cluster key than this node`);
+    note("warn", `${ipToText(from.address)} has another replication.encrypt_key than this node`);
   throw new Error(unpacked.fault === "sealed" ? "it has another key" : `what it sends is ${unpacked.fault}`);
 }
+
+const OTHER_CLUSTER =
+  "does not answer as a member of this cluster, as a node with another replication.encrypt_key would";
 
 /** As `read`, of a push/pull. Who has another key cannot say so: it ends the exchange. */
 async function readAnswer(context: Context, exchange: Exchange, to: Endpoint): Promise<StreamMessage> {
@@ -76,11 +79,8 @@ async function readAnswer(context: Context, exchange: Exchange, to: Endpoint): P
     return await read(context, exchange, to);
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);
-    if (!context.isStopped)
-      context.note("warn", `${ipToText(to.address)} does not answer as a member of this cluster: ${fault}`);
-    throw new Error(
-      `it does not answer as a member of this cluster, which another cluster key would explain: ${fault}`,
-    );
+    if (!context.isStopped) context.note("warn", `${ipToText(to.address)} ${OTHER_CLUSTER}: ${fault}`);
+    throw new Error(`it ${OTHER_CLUSTER}: ${fault}`);
   }
 }
 

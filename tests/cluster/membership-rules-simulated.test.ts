@@ -158,11 +158,15 @@ test("another key joins nobody, and both sides say so, once", async () => {
   assert.equal(failures.length, 1);
   assert.equal(stranger.membership.members().length, 1);
   assert.equal(cluster.member(1).membership.members().length, 2);
-  const other = "speaks with another cluster key than this node";
+  const other = "has another replication.encrypt_key than this node";
   assert.deepEqual(cluster.member(1).log, [{ level: "warn", message: `10.0.0.3 ${other}` }]);
-  assert.match(failures[0] ?? "", /^it does not answer as a member of this cluster, which another cluster key/);
+  assert.match(
+    failures[0] ?? "",
+    /^it does not answer as a member of this cluster, as a node with another replication/,
+  );
   const lines = stranger.log.map(({ message }) => message);
-  assert.deepEqual(lines, ["10.0.0.1 does not answer as a member of this cluster: the peer ended it"]);
+  const asOther = "as a node with another replication.encrypt_key would";
+  assert.deepEqual(lines, [`10.0.0.1 does not answer as a member of this cluster, ${asOther}: the peer ended it`]);
   assert.ok((cluster.member(1).membership.figures().dropped.sealed ?? 0) > 0);
 });
 
