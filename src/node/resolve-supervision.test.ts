@@ -18,6 +18,8 @@ function endpoint(address: Address) {
   return { port: address.port, address: host };
 }
 
+type Client = Pick<Awaited<ReturnType<typeof openUdpClient>>, "ask">;
+
 async function openClients({ addresses }: ResolveLab) {
   const address = addresses[0];
   assert.ok(address !== undefined);
@@ -110,24 +112,28 @@ test("flushing is told with a count, and what nobody answers is undefined", asyn
   assert.equal(await asked, undefined);
 });
 
-for (const fault of ["kill", "hang"]) {
+for (const [fault, limits] of [
+  ["kill", {}],
+  ["hang", { lifelessMs: 3_000 }],
+] as const) {
   test(`a thread with a fault (${fault}) is replaced, is told the settings, and resolves with an empty cache`, async () => {
-    await using lab = await openResolveLab({ udp: "dgram", lifelessMs: 3_000 });
+    await using lab = await openResolveLab({ udp: "dgram", ...limits });
     using clients = await openClients(lab);
     const { udp, tcp } = clients;
-    assert.equal(told(await udp.ask(query("a.example."))), FOUND);
+    // A machine with much other work makes a thread lifeless that has only just begun.
+    const found = (client: Client, name: string) => async () => told(await client.ask(query(name))) === FOUND;
+    await waitFor("an answer of the first thread", 15_000, found(udp, "a.example."));
+    const restarts = restartsOf(lab.status, "resolve");
     const lost = tcp.ask(query(`${fault}.example.`), 500);
-    await waitFor(
-      "a replacement",
-      15_000,
-      () => restartsOf(lab.status, "resolve") === 1 && isRunning(lab.status, "resolve"),
-    );
+    const isReplaced = () => restartsOf(lab.status, "resolve") > restarts && isRunning(lab.status, "resolve");
+    await waitFor("a replacement", 15_000, isReplaced);
     assert.equal(await lost, undefined);
     const misses = sumCounter(lab.shared, COUNTER.CACHE_MISSES);
+    await udp.ask(query("a.example."));
+    assert.equal(sumCounter(lab.shared, COUNTER.CACHE_MISSES), misses + 1);
     // Both transports find the new thread, the connection that was open before as well.
-    assert.equal(told(await udp.ask(query("a.example."))), FOUND);
-    assert.equal(told(await tcp.ask(query("b.example."))), FOUND);
-    assert.equal(sumCounter(lab.shared, COUNTER.CACHE_MISSES), misses + 2);
+    await waitFor("an answer over UDP", 15_000, found(udp, "a.example."));
+    await waitFor("an answer over TCP", 15_000, found(tcp, "b.example."));
   });
 }
 
