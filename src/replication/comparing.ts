@@ -1,12 +1,13 @@
 /** How this node compares itself with one peer, and takes everything from one: the exchanges, with what they need of the rest. */
 import type { RawItem } from "../store/raw-items.ts";
 import type { ItemRef } from "../store/replica.ts";
-import { type ExchangeOutcome, exchange, staleSide } from "./exchange.ts";
+import { type ExchangeOutcome, exchange } from "./exchange.ts";
 import { takeEverything } from "./first-sync.ts";
 import { BATCH_ITEMS, PUSH_TIMEOUT_MS } from "./limits.ts";
 import type { Answers, StoreStatus } from "./messages.ts";
 import { askOnce, askPeer, type Peer, preferredWay } from "./peer.ts";
 import { rootOf } from "./serving.ts";
+import { staleSide } from "./staleness.ts";
 import { statusOf, type World } from "./world.ts";
 
 export async function askRoot(world: World, peer: Peer): Promise<Answers["root"]> {

@@ -5,15 +5,18 @@
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
-import type { ReplicaStore } from "../store/replica.ts";
-import { type ExchangeOutcome, isStale } from "./exchange.ts";
+import type { Agreements, ReplicaStore } from "../store/replica.ts";
+import type { ExchangeOutcome } from "./exchange.ts";
 import type { Counters } from "./figures.ts";
 import { EXCHANGES_AT_ONCE } from "./limits.ts";
 import type { StoreStatus } from "./messages.ts";
 import { markMet, type Peer } from "./peer.ts";
+import { agreementsWith, currentOf, knownTo, type StatusOf } from "./staleness.ts";
 
 export type ConductorParts = {
-  readonly store: Pick<ReplicaStore, "lastAgreementMs" | "setAgreement" | "startOver">;
+  readonly store: Pick<ReplicaStore, "lastAgreementMs" | "agreements" | "setAgreement" | "startOver"> & {
+    readonly nodeId: string;
+  };
   readonly timers: Timers;
   readonly random: () => number;
   /** Milliseconds since 1970. */
@@ -37,6 +40,8 @@ export type Conductor = {
   /** The roots were found to be equal, whoever asked. */
   readonly agreed: (peer: Peer) => void;
   readonly isComplete: () => boolean;
+  /** By node id: up to when this store has all that this node had. */
+  readonly agreements: () => Agreements;
   /** From now on complete only after agreement with a peer; nothing changes where this store has agreed with one before. */
   readonly expectFirstSync: () => void;
   /** Of the timers' clock: when the last comparison was complete; the start where there was none. */
@@ -53,6 +58,7 @@ type State = {
   readonly running: Set<Promise<void>>;
   lastExchangeMs: number;
   persistedMs: number;
+  agreements: Agreements;
   firstPeerMs: number | undefined;
   isStopped: boolean;
   cancelRun: (() => void) | undefined;
@@ -74,6 +80,7 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
     running: new Set(),
     lastExchangeMs: timers.now(),
     persistedMs: store.lastAgreementMs(),
+    agreements: store.agreements(),
     firstPeerMs: undefined,
     isStopped: false,
     cancelRun: undefined,
@@ -90,6 +97,7 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
     compare: (peer, delayMs) => compare(parts, state, peer, delayMs),
     agreed: (peer) => agreed(parts, state, peer),
     isComplete: () => state.phase === "complete",
+    agreements: () => state.agreements,
     expectFirstSync: () => {
       if (store.lastAgreementMs() > 0 || state.phase !== "complete") return;
       state.phase = "first-sync";
@@ -209,15 +217,24 @@ function agreed(parts: ConductorParts, state: State, peer: Peer): void {
   peer.dueMs = Number.POSITIVE_INFINITY;
   state.lastExchangeMs = parts.timers.now();
   markMet(peer);
-  if (state.phase !== "complete" || nowMs - state.persistedMs < PERSIST_MS) return;
+  if (state.phase !== "complete") return;
+  const isKnown = Object.hasOwn(state.agreements, peer.nodeId);
+  learn(parts, state, peer, nowMs);
+  if (isKnown && nowMs - state.persistedMs < PERSIST_MS) return;
   persist(parts, state, nowMs).catch((thrown) => {
     parts.log("error", "that this node agreed with a peer could not be stored", { detail: errorText(thrown) });
   });
 }
 
+/** Who has what a peer has, has what it had of others. */
+function learn({ store }: ConductorParts, state: State, { nodeId, status }: Peer, nowMs: number): void {
+  if (status === undefined) return;
+  state.agreements = agreementsWith(state.agreements, store.nodeId, { ...status, nodeId }, nowMs);
+}
+
 async function persist({ store }: ConductorParts, state: State, nowMs: number): Promise<void> {
   state.persistedMs = nowMs;
-  await store.setAgreement(nowMs);
+  await store.setAgreement(nowMs, state.agreements);
 }
 
 /** What was deleted and collected elsewhere lives here still: all of it goes, and everything is taken anew. */
@@ -227,8 +244,11 @@ async function startOver(parts: ConductorParts, state: State, peer: Peer): Promi
     peer: peer.nodeId,
   });
   for (const each of parts.peers.values()) each.outbox.drop();
-  await parts.store.startOver();
+  const { nodeId, status } = peer;
+  const { store } = parts;
+  await store.startOver(status && knownTo({ ...status, nodeId }, store.nodeId, parts.nowMs()));
   state.persistedMs = 0;
+  state.agreements = {};
   state.hasPages = false;
   state.phase = "first-sync";
 }
@@ -242,7 +262,9 @@ async function firstSync(parts: ConductorParts, state: State): Promise<void> {
     state.hasPages = true;
     const { kind } = await parts.exchange(peer, true);
     if (kind !== "agreed" || state.isStopped) return;
-    await persist(parts, state, Math.floor(parts.nowMs()));
+    const nowMs = Math.floor(parts.nowMs());
+    learn(parts, state, peer, nowMs);
+    await persist(parts, state, nowMs);
     state.phase = "complete";
     agreed(parts, state, peer);
     for (const each of parts.peers.values()) compare(parts, state, each, 0);
@@ -266,16 +288,16 @@ async function sourceOf(parts: ConductorParts, state: State): Promise<Peer | und
   const reachable = alive.filter(isReachable);
   if (reachable.length === 0) return undefined;
   state.firstPeerMs ??= timers.now();
-  const told: { readonly peer: Peer; readonly status: StoreStatus }[] = [];
+  const told: { readonly peer: Peer; readonly status: StatusOf }[] = [];
   await Promise.all(
     reachable.map(async (peer) => {
       // A peer that does not answer is as if it were not connected.
       const status = await parts.askStatus(peer).catch(() => undefined);
-      if (status !== undefined) told.push({ peer, status });
+      if (status !== undefined) told.push({ peer, status: { ...status, nodeId: peer.nodeId } });
     }),
   );
   // One that was away for long may have what was deleted: it will do only where nobody else is.
-  const current = told.filter(({ status }) => !isStale(status, parts.nowMs()));
+  const current = currentOf(told, parts.nowMs());
   const complete = current.filter(({ status }) => status.isComplete);
   const isGrace = timers.now() - state.firstPeerMs < GRACE_MS;
   const others = told.length === alive.length ? told : isGrace ? [] : current;

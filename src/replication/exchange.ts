@@ -5,7 +5,6 @@
 
 import type { RawItem } from "../store/raw-items.ts";
 import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef, type ItemVersion, type ReplicaStore } from "../store/replica.ts";
-import { collectionMs } from "../store/tombstones.ts";
 import {
   EXCHANGE_ROUNDS,
   LEAVES_ASKED_MAX,
@@ -62,10 +61,14 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
     const theirs = await askOne(parts, "root", { root: mine, status: parts.status() });
     parts.onCompared("root");
     parts.onStatus(theirs.status);
-    if (!parts.isFirstSync && parts.staleSide(theirs.status) !== "none") return { kind: "stale", pulled, pushed };
-    if (!parts.isFirstSync && !theirs.status.isComplete) return { kind: "incomplete", pulled, pushed };
+    const isSame = theirs.root === digest.root() || theirs.root === mine;
+    if (!parts.isFirstSync) {
+      // Who has the same brings nothing back, however long ago they agreed.
+      if (!isSame && parts.staleSide(theirs.status) !== "none") return { kind: "stale", pulled, pushed };
+      if (!theirs.status.isComplete) return { kind: "incomplete", pulled, pushed };
+    }
     if (theirs.root === null) return { kind: "busy", pulled, pushed };
-    if (theirs.root === digest.root() || theirs.root === mine) return { kind: "agreed", pulled, pushed };
+    if (isSame) return { kind: "agreed", pulled, pushed };
     const leaves = await lastingDifferences(parts, theirs.queued);
     if (leaves.length === 0) return { kind: "agreed", pulled, pushed };
     const now = leaves.join();
@@ -77,34 +80,6 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
     pushed += moved.pushed;
   }
   return { kind: "differ", pulled, pushed };
-}
-
-/**
- * Who of two has to begin anew: the one that has not agreed with anybody for as long as deletions are kept, for it may have what
- * was deleted, and the other no longer knows that. For a peer that has its own first sync before it nobody begins anew. Where
- * both are stale, the one that agreed later keeps what it has, and of two that agreed at the same moment the one whose
- * node id is the smaller. `nowMs` is the time of day.
- */
-export function staleSide(mine: StatusOf, theirs: StatusOf, nowMs: number): "mine" | "theirs" | "none" {
-  const isMine = isStale(mine, nowMs);
-  const isTheirs = isStale(theirs, nowMs);
-  if (isMine && isTheirs) {
-    const difference = mine.lastAgreementMs - theirs.lastAgreementMs;
-    if (difference !== 0) return difference < 0 ? "mine" : "theirs";
-    return mine.nodeId > theirs.nodeId ? "mine" : "theirs";
-  }
-  if (isMine) return theirs.isComplete ? "mine" : "none";
-  return isTheirs && mine.isComplete ? "theirs" : "none";
-}
-
-export type StatusOf = StoreStatus & { readonly nodeId: string };
-
-/**
- * Whether what was deleted just after its last agreement may have left the other stores already: by its time, for a store that
- * had it from others has collected nothing itself. One that has agreed with nobody yet holds nothing that a cluster deleted.
- */
-export function isStale({ lastAgreementMs }: Pick<StoreStatus, "lastAgreementMs">, nowMs: number): boolean {
-  return lastAgreementMs > 0 && collectionMs(`${lastAgreementMs.toString(16).padStart(12, "0")}0000-`) <= nowMs;
 }
 
 async function askOne<Name extends Ask>(

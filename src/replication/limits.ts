@@ -53,5 +53,7 @@ export const EXCHANGES_AT_ONCE = 4;
 export const PAGE_ROWS = BATCH_ITEMS;
 export const AUDIT_ENTRIES = 200;
 export const VECTOR_MAX = 10_000;
+/** Nodes of which a store keeps up to when it has what they had. */
+export const AGREEMENTS_MAX = 1_000;
 export const ZONES_ASKED_MAX = 5_000;
 export const REF_CHARACTERS_MAX = 4_096;

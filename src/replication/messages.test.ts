@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { decodeAnswer, decodeMessage, encodeChanges, encodeMessage, type Message } from "./messages.ts";
 import { MalformedError } from "./shapes.ts";
 
-const STATUS = { isComplete: true, collectedUpToMs: 1, lastAgreementMs: 2 };
+const STATUS = { isComplete: true, collectedUpToMs: 1, lastAgreementMs: 2, agreements: { n1: 2 } };
 const ROOT = "0123456789abcdef";
 const ITEM = { item: "alias", kind: "zone", id: "zon_1", key: ["corp."] } as const;
 const MESSAGES: readonly Message[] = [

@@ -3,10 +3,11 @@
  * item's own content is for the store to judge.
  */
 import type { RawItem } from "../store/raw-items.ts";
-import { type AuditVector, DIGEST_LEVELS, type ItemRef, type ItemVersion } from "../store/replica.ts";
+import { type Agreements, type AuditVector, DIGEST_LEVELS, type ItemRef, type ItemVersion } from "../store/replica.ts";
 import type { AuditEntry } from "../store/store.ts";
 import { MESSAGE_BYTES_MAX } from "./channel.ts";
 import {
+  AGREEMENTS_MAX,
   LEAVES_ASKED_MAX,
   MESSAGE_ITEMS_MAX,
   REF_CHARACTERS_MAX,
@@ -34,6 +35,7 @@ export type StoreStatus = {
   readonly isComplete: boolean;
   readonly collectedUpToMs: number;
   readonly lastAgreementMs: number;
+  readonly agreements: Agreements;
 };
 
 /** A zone as one node has it, and its whole digest, null while it is being made. */
@@ -225,12 +227,20 @@ export function versionsBody(versions: readonly ItemVersion[]): unknown {
 }
 
 function status(given: unknown): StoreStatus {
-  const { isComplete, collectedUpToMs, lastAgreementMs } = asRecord(given);
+  const { isComplete, collectedUpToMs, lastAgreementMs, agreements: known } = asRecord(given);
   return {
     isComplete: flag(isComplete),
     collectedUpToMs: count(collectedUpToMs),
     lastAgreementMs: count(lastAgreementMs),
+    agreements: agreements(known),
   };
+}
+
+/** An older version says nothing of them. */
+function agreements(given: unknown): Agreements {
+  const entries = Object.entries(given === undefined ? {} : asRecord(given));
+  if (entries.length > AGREEMENTS_MAX) throw new MalformedError("too many agreements");
+  return Object.fromEntries(entries.map(([nodeId, atMs]) => [text(nodeId, 200), count(atMs)]));
 }
 
 function vector(given: unknown): AuditVector {

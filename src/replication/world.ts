@@ -63,6 +63,7 @@ export function statusOf({ options, conductor }: World): StoreStatus {
     isComplete: conductor.isComplete(),
     collectedUpToMs: store.collectedUpToMs(),
     lastAgreementMs: store.lastAgreementMs(),
+    agreements: conductor.agreements(),
   };
 }
 

@@ -39,6 +39,9 @@ export type Digest = {
 /** For each instance of a store the last sequence of its audit log that is here. */
 export type AuditVector = Readonly<Record<string, number>>;
 
+/** By node id: up to when a store has all that this node had, milliseconds since 1970. */
+export type Agreements = Readonly<Record<string, number>>;
+
 export type ReplicaStore = {
   /**
    * Hears, after each transaction that is on the disk, what this node made in it: everything of its own writes, and of a merge
@@ -69,7 +72,12 @@ export type ReplicaStore = {
   readonly collectedUpToMs: () => number;
   /** When this store last agreed with another one on everything, milliseconds since 1970; 0: never. Survives a restart. */
   readonly lastAgreementMs: () => number;
-  readonly setAgreement: (atMs: number) => Promise<void>;
-  /** Puts all that is stored into the conflict journal where others may not know it, and begins with nothing. */
-  readonly startOver: () => Promise<void>;
+  /** As it was set last; empty: never. Survives a restart. */
+  readonly agreements: () => Agreements;
+  readonly setAgreement: (atMs: number, agreements: Agreements) => Promise<void>;
+  /**
+   * Puts all that is stored into the conflict journal where others may not know it, and begins with nothing. `knownMs` is up to
+   * when they have what a node wrote, milliseconds since 1970; without it, the last agreement of this store.
+   */
+  readonly startOver: (knownMs?: (nodeId: string) => number) => Promise<void>;
 };

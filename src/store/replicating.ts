@@ -1,5 +1,5 @@
 /** The store as replication sees it: see `ReplicaStore`. */
-import { lastAgreementMs, setAgreement } from "./agreement.ts";
+import { agreements, lastAgreementMs, setAgreement } from "./agreement.ts";
 import { applyAudit, auditAfter, auditVector } from "./audit-sync.ts";
 import type { DigestKeeper } from "./digest.ts";
 import type { Engine } from "./engine.ts";
@@ -24,7 +24,8 @@ export function makeReplicaStore(engine: Engine, digest: DigestKeeper, auditRete
     onAudit: watchers.onAudit,
     collectedUpToMs: () => collectedUpToMs(database),
     lastAgreementMs: () => lastAgreementMs(database),
-    setAgreement: (atMs) => setAgreement(database, atMs),
-    startOver: () => startOver(engine, digest),
+    agreements: () => agreements(database),
+    setAgreement: (atMs, known) => setAgreement(database, atMs, known),
+    startOver: (knownMs) => startOver(engine, digest, knownMs),
   };
 }

@@ -15,7 +15,7 @@ import { SLICE_CHARACTERS_MAX } from "./housekeeping.ts";
 import { writeJournal } from "./journal.ts";
 import { readObject } from "./objects.ts";
 import { kindOfRow } from "./refs.ts";
-import { STAMP_ZERO, stampMs } from "./stamp.ts";
+import { STAMP_ZERO, stampMs, stampNode } from "./stamp.ts";
 import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
 /** Written so shortly before an agreement, it may not have been part of it; clocks differ too. */
@@ -23,10 +23,17 @@ const AGREEMENT_MARGIN_MS = 60_000;
 const SLICE_ROWS = 200;
 const NOTHING = new Uint8Array();
 
-export function startOver(engine: Engine, digest: Pick<DigestKeeper, "rebuildAfter">): Promise<void> {
+/** Up to when the others have what that node wrote, milliseconds since 1970. */
+type KnownMs = (nodeId: string) => number;
+
+export function startOver(
+  engine: Engine,
+  digest: Pick<DigestKeeper, "rebuildAfter">,
+  given: KnownMs | undefined,
+): Promise<void> {
   const { database } = engine;
-  const agreedMs = lastAgreementMs(database);
-  const knownMs = agreedMs === 0 ? Number.NEGATIVE_INFINITY : agreedMs - AGREEMENT_MARGIN_MS;
+  const agreedMs = lastAgreementMs(database) || Number.NEGATIVE_INFINITY;
+  const knownMs = given ?? (() => agreedMs);
   return digest.rebuildAfter(async () => {
     // Zones first: from then on nothing of them answers.
     await removeAll(engine, TABLE.ZONE, (changes, { value }) =>
@@ -45,7 +52,7 @@ export function startOver(engine: Engine, digest: Pick<DigestKeeper, "rebuildAft
         database.remove(table, key);
       });
     }
-    await setAgreement(database, 0);
+    await setAgreement(database, 0, {});
   });
 }
 
@@ -62,7 +69,7 @@ async function removeAll(engine: Engine, table: Table, remove: (changes: Changes
   }
 }
 
-function removeZone(database: Database, changes: Changes, { zone }: ZoneRow, knownMs: number, nowMs: number): void {
+function removeZone(database: Database, changes: Changes, { zone }: ZoneRow, knownMs: KnownMs, nowMs: number): void {
   const stored = readObject(database, "zone", [zone]);
   if (stored !== undefined) {
     keep(database, "zone", stored, knownMs, nowMs);
@@ -72,9 +79,9 @@ function removeZone(database: Database, changes: Changes, { zone }: ZoneRow, kno
 }
 
 /** Sessions are not worth keeping: whoever had one signs in again. */
-function keep(database: Database, kind: Kind, stored: StoredEnvelope, knownMs: number, nowMs: number): void {
+function keep(database: Database, kind: Kind, stored: StoredEnvelope, knownMs: KnownMs, nowMs: number): void {
   const { stamp, born, content } = stored.envelope;
   if (content.kind !== "body" || kind === "session") return;
-  if (stampMs(stamp === STAMP_ZERO ? born : stamp) <= knownMs) return;
+  if (stampMs(stamp === STAMP_ZERO ? born : stamp) <= knownMs(stampNode(stamp)) - AGREEMENT_MARGIN_MS) return;
   writeJournal(database, kind, stored, "stale", "", nowMs);
 }

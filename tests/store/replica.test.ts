@@ -175,10 +175,11 @@ test("what is no audit entry of another instance is left out", async () => {
 test("an agreement is remembered over a restart", async () => {
   await using temporary = await temporaryStore({ secretKey: SECRET });
   assert.equal(temporary.store.lastAgreementMs(), 0);
-  await temporary.store.setAgreement(START);
+  await temporary.store.setAgreement(START, { n2: START });
   await temporary.store[Symbol.asyncDispose]();
   await using again = await openStore({ directory: temporary.directory, nodeId: "n1", secretKey: SECRET });
   assert.equal(again.lastAgreementMs(), START);
+  assert.deepEqual(again.agreements(), { n2: START });
 });
 
 test("a store that starts over is empty, and the journal has what others may not know", async () => {
@@ -192,7 +193,7 @@ test("a store that starts over is empty, and the journal has what others may not
     tx.audit(auditInput());
   });
   pass(DAY_MS);
-  await store.setAgreement(now());
+  await store.setAgreement(now(), {});
   pass(DAY_MS);
   await store.write((tx) => tx.put("record", recordBody("corp.", "late")));
   await withZone(store, "late.");

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import type { ReplicatedStore } from "../../src/replication/world.ts";
 import type { RawItem } from "../../src/store/raw-items.ts";
-import type { ItemRef, ItemVersion } from "../../src/store/replica.ts";
+import type { Agreements, ItemRef, ItemVersion } from "../../src/store/replica.ts";
 import type { AuditEntry } from "../../src/store/store.ts";
 
 export type FakeReplicaStore = ReplicatedStore & {
@@ -28,6 +28,7 @@ type Fake = {
   readonly levels: readonly Map<number, bigint>[];
   refused: readonly string[];
   lastAgreementMs: number;
+  agreements: Agreements;
   collectedUpToMs: number;
   startedOver: number;
   scans: number;
@@ -106,6 +107,7 @@ export function fakeReplicaStore(nodeId: string): FakeReplicaStore {
     levels: Array.from({ length: 5 }, () => new Map<number, bigint>()),
     refused: [],
     lastAgreementMs: 0,
+    agreements: {},
     collectedUpToMs: 0,
     startedOver: 0,
     scans: 0,
@@ -168,14 +170,17 @@ function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId">
     },
     collectedUpToMs: () => fake.collectedUpToMs,
     lastAgreementMs: () => fake.lastAgreementMs,
-    setAgreement: (atMs) => {
+    agreements: () => fake.agreements,
+    setAgreement: (atMs, agreements) => {
       fake.lastAgreementMs = atMs;
+      fake.agreements = agreements;
       return Promise.resolve();
     },
     startOver: () => {
       for (const ref of [...fake.items.keys()]) setItem(fake, ref, undefined);
       fake.startedOver++;
       fake.lastAgreementMs = 0;
+      fake.agreements = {};
       return Promise.resolve();
     },
     applyRemote: (items) => {

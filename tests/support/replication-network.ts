@@ -208,8 +208,8 @@ function tracked(time: VirtualTime, store: ReplicatedStore): ReplicatedStore {
     ...store,
     applyRemote: (items, options) => time.track(store.applyRemote(items, options)),
     applyAudit: (entries) => time.track(store.applyAudit(entries)),
-    setAgreement: (atMs) => time.track(store.setAgreement(atMs)),
-    startOver: () => time.track(store.startOver()),
+    setAgreement: (atMs, agreements) => time.track(store.setAgreement(atMs, agreements)),
+    startOver: (knownMs) => time.track(store.startOver(knownMs)),
     digest: {
       ...digest,
       ready: () => time.track(digest.ready()),
