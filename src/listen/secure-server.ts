@@ -15,6 +15,15 @@ import { clientKey } from "./stream.ts";
 export const SECURE_KIND = { DOT: 0, DOH: 1 } as const;
 export type SecureKind = (typeof SECURE_KIND)[keyof typeof SECURE_KIND];
 
+/** What a thread had open when it died is open no more: `counters` are those of the thread. */
+export function clearOpen(counters: Float64Array): void {
+  counters[COUNTER.CONNECTIONS_OPEN] = 0;
+  for (const kind of Object.values(SECURE_KIND)) {
+    counters[COUNTER.SECURE_LISTENING + kind] = 0;
+    counters[COUNTER.SECURE_OPEN + kind] = 0;
+  }
+}
+
 export type SecureServerOptions = {
   readonly kind: SecureKind;
   readonly address: Address;

@@ -1,7 +1,9 @@
 /** The thread of DNS over TLS and HTTPS as the supervisor has it: started when one of them is switched on for the first time. */
 import { type CertificateSource, selfMadeFiles } from "../api/certificate.ts";
 import type { Log } from "../base/log.ts";
+import { threadCounters } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
+import { clearOpen } from "../listen/secure-server.ts";
 import type { SecureSettings } from "../listen/secure-switch.ts";
 import type { AnswerOptions, ListenerThreadMessage } from "../listen/threads.ts";
 import type { Config } from "./config.ts";
@@ -113,6 +115,8 @@ function startSecure(
       setRunning(status, NAME, false);
       countRestart(status, NAME);
       clearEpoch(shared, thread);
+      // Until its replacement listens, nobody does.
+      clearOpen(threadCounters(shared, thread));
     },
   });
   return supervised;

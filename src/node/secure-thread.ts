@@ -6,7 +6,7 @@ import type { MessagePort } from "node:worker_threads";
 import { createAnswerer } from "../answer/answerer.ts";
 import { type CertificateSource, watchIdentity } from "../api/certificate.ts";
 import type { Log } from "../base/log.ts";
-import { COUNTER, TRANSPORT, threadCounters } from "../image/counters.ts";
+import { TRANSPORT, threadCounters } from "../image/counters.ts";
 import { createFailureReporter } from "../listen/failure-reports.ts";
 import { createHttpsService } from "../listen/https-service.ts";
 import { HTTPS_LIMITS, SECURE_LIMITS, STREAM_LIMITS } from "../listen/limits.ts";
@@ -43,11 +43,6 @@ export function runSecureThread(data: SecureData, port: MessagePort): void {
   const now = () => performance.now();
   const lifeSigns = giveLifeSigns(status, "secure");
   const counters = threadCounters(shared, thread);
-  // Of a predecessor that died nothing is open.
-  for (const kind of [SECURE_KIND.DOT, SECURE_KIND.DOH]) {
-    counters[COUNTER.SECURE_LISTENING + kind] = 0;
-    counters[COUNTER.SECURE_OPEN + kind] = 0;
-  }
   const resolving = createResolving({ ...data, port: data.resolvePort, now });
   const context = {
     answerer: createAnswerer(shared, { thread, forwards: true, logs: "addresses", ...options }),
