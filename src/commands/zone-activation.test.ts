@@ -22,7 +22,11 @@ type Lab = {
   readonly asked: () => readonly string[];
 };
 
-function labOver(context: CommandContext, aliveNodes: readonly string[] = ["test-node", "other"]): Lab {
+function labOver(
+  context: CommandContext,
+  aliveNodes: readonly string[] = ["test-node", "other"],
+  isComplete: () => boolean = () => true,
+): Lab {
   const clock = createSimulatedClock();
   const questions = new Map<string, (isThere: boolean) => void>();
   const announced: string[] = [];
@@ -37,6 +41,7 @@ function labOver(context: CommandContext, aliveNodes: readonly string[] = ["test
     acknowledged: (zone) => new Promise((resolve) => questions.set(zone, resolve)),
     announce: (zone) => announced.push(zone),
     aliveNodes: () => aliveNodes,
+    isComplete,
     timers: clock,
   });
   const acknowledge = (zone: string, isThere: boolean) => questions.get(zone)?.(isThere);
@@ -119,6 +124,24 @@ test("zones that were pending when the node stopped are taken up, announced agai
   assert.equal(store.stateOf("slow.example."), "pending");
   await lab.clock.pass(2_000);
   await until(() => store.stateOf("slow.example.") === "active");
+  lab.activator.close();
+});
+
+test("a node that has its first sync before it makes no zone active, for it may have a part of it only", async () => {
+  await using maker = await temporaryStore({ nodeId: "other" });
+  await using temporary = await temporaryStore();
+  const { context, store } = temporary;
+  let isComplete = false;
+  const lab = labOver(context, ["other", "test-node"], () => isComplete);
+  for (const name of [ZONE, "again.example."]) await createZone(maker.context, testCaller(), TWO, { name });
+  await store.applyRemote(maker.store.rawItems({ limit: 100 }).items);
+  lab.activator.announced("again.example.");
+  lab.acknowledge("again.example.", true);
+  await lab.clock.pass(120_000);
+  assert.deepEqual([store.stateOf(ZONE), store.stateOf("again.example.")], ["pending", "pending"]);
+  isComplete = true;
+  await lab.clock.pass(1_000);
+  await until(() => store.stateOf(ZONE) === "active" && store.stateOf("again.example.") === "active");
   lab.activator.close();
 });
 

@@ -44,6 +44,8 @@ export type ZoneActivatorOptions = {
   readonly announce: (zone: string) => void;
   /** Ids of the nodes that are alive, this one among them. */
   readonly aliveNodes: () => readonly string[];
+  /** False while a zone may be here in part only: then none becomes active. */
+  readonly isComplete: () => boolean;
   readonly timers: ActivationTimers;
 };
 
@@ -181,7 +183,7 @@ const IN_TIME = "not acknowledged by all nodes that are alive in time";
 
 /** One transaction at a time, for all zones that have come together meanwhile. */
 async function write(state: Activation): Promise<void> {
-  if (state.isWriting) return;
+  if (state.isWriting || !state.isComplete()) return;
   state.isWriting = true;
   const { acknowledgedZones, overdueZones, context } = state;
   try {

@@ -2,7 +2,7 @@
 import type { RawItem } from "../store/raw-items.ts";
 import type { ItemRef } from "../store/replica.ts";
 import { type ExchangeOutcome, exchange } from "./exchange.ts";
-import { takeEverything } from "./first-sync.ts";
+import { type FirstSyncProgress, takeEverything } from "./first-sync.ts";
 import { BATCH_ITEMS, PUSH_TIMEOUT_MS } from "./limits.ts";
 import type { Answers, StoreStatus } from "./messages.ts";
 import { askOnce, askPeer, type Peer, preferredWay } from "./peer.ts";
@@ -80,15 +80,15 @@ function pull({ inbox, counters }: World, items: readonly RawItem[]): Promise<nu
   });
 }
 
-export async function takeFrom(world: World, peer: Peer, progress: { cursor: string | null }): Promise<void> {
+export async function takeFrom(world: World, peer: Peer, progress: FirstSyncProgress): Promise<void> {
   const { store } = world.options;
   await takeEverything({
     progress,
     page: (cursor) => askOnce(peer, "page", { cursor }),
-    apply: async (items) => {
-      world.counters.firstSyncItems += items.length;
+    apply: async (items, options) => {
+      if (options.partial === true) world.counters.firstSyncItems += items.length;
       for (let at = 0; at < items.length; at += BATCH_ITEMS) {
-        await store.applyRemote(items.slice(at, at + BATCH_ITEMS), { firstSync: true });
+        await store.applyRemote(items.slice(at, at + BATCH_ITEMS), options);
       }
     },
   });

@@ -5,6 +5,7 @@
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
+import type { RemoteOptions } from "../store/merge.ts";
 import type { Agreements, ReplicaStore } from "../store/replica.ts";
 import type { ExchangeOutcome } from "./exchange.ts";
 import type { Counters } from "./figures.ts";
@@ -40,6 +41,8 @@ export type Conductor = {
   /** The roots were found to be equal, whoever asked. */
   readonly agreed: (peer: Peer) => void;
   readonly isComplete: () => boolean;
+  /** How what arrives is to be merged now: before the last page of a first sync no zone is whole. */
+  readonly merging: () => RemoteOptions;
   /** By node id: up to when this store has all that this node had. */
   readonly agreements: () => Agreements;
   /** From now on complete only after agreement with a peer; nothing changes where this store has agreed with one before. */
@@ -58,6 +61,8 @@ type State = {
   readonly running: Set<Promise<void>>;
   lastExchangeMs: number;
   persistedMs: number;
+  /** How often a first sync has ended with a difference. */
+  fruitless: number;
   agreements: Agreements;
   firstPeerMs: number | undefined;
   isStopped: boolean;
@@ -67,6 +72,7 @@ type State = {
 
 const RETRY_MS = 1_000;
 const FRUITLESS_MAX_MS = 600_000;
+const FIRST_SYNC_PAUSE_MAX_MS = 30_000;
 const PERSIST_MS = 60_000;
 /** So long a node without data waits for a peer that has been a member before. */
 const GRACE_MS = 5_000;
@@ -80,6 +86,7 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
     running: new Set(),
     lastExchangeMs: timers.now(),
     persistedMs: store.lastAgreementMs(),
+    fruitless: 0,
     agreements: store.agreements(),
     firstPeerMs: undefined,
     isStopped: false,
@@ -97,6 +104,7 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
     compare: (peer, delayMs) => compare(parts, state, peer, delayMs),
     agreed: (peer) => agreed(parts, state, peer),
     isComplete: () => state.phase === "complete",
+    merging: () => mergingOf(state),
     agreements: () => state.agreements,
     expectFirstSync: () => {
       if (store.lastAgreementMs() > 0 || state.phase !== "complete") return;
@@ -111,6 +119,11 @@ export function createConductor(parts: ConductorParts, isJoining: boolean): Cond
       await Promise.allSettled(state.running);
     },
   };
+}
+
+function mergingOf({ phase, hasPages }: State): RemoteOptions {
+  if (phase === "complete") return {};
+  return { firstSync: true, ...((phase === "starting-over" || !hasPages) && { partial: true }) };
 }
 
 function isReachable({ isAlive, ways }: Peer): boolean {
@@ -261,11 +274,16 @@ async function firstSync(parts: ConductorParts, state: State): Promise<void> {
     if (!state.hasPages) await parts.takeEverything(peer);
     state.hasPages = true;
     const { kind } = await parts.exchange(peer, true);
-    if (kind !== "agreed" || state.isStopped) return;
+    if (state.isStopped) return;
+    if (kind !== "agreed") {
+      if (kind === "differ") stillDiffer(parts, state, peer);
+      return;
+    }
     const nowMs = Math.floor(parts.nowMs());
     learn(parts, state, peer, nowMs);
     await persist(parts, state, nowMs);
     state.phase = "complete";
+    state.fruitless = 0;
     agreed(parts, state, peer);
     for (const each of parts.peers.values()) compare(parts, state, each, 0);
     parts.onCompared(peer);
@@ -274,8 +292,20 @@ async function firstSync(parts: ConductorParts, state: State): Promise<void> {
     parts.log("warn", "the first sync begins again", { detail: errorText(thrown) });
   } finally {
     state.isSyncing = false;
-    runSoon(parts, state, state.phase === "complete" ? 0 : RETRY_MS);
+    runSoon(parts, state, state.phase === "complete" ? 0 : firstSyncPauseMs(state));
   }
+}
+
+/** One of them refuses something: a clock that is off, for instance. */
+function stillDiffer({ log }: ConductorParts, state: State, { nodeId }: Peer): void {
+  state.fruitless++;
+  log("warn", "the first sync is not over: this node and a peer differ still after all was exchanged", {
+    peer: nodeId,
+  });
+}
+
+function firstSyncPauseMs({ fruitless }: State): number {
+  return Math.min(FIRST_SYNC_PAUSE_MAX_MS, RETRY_MS * 2 ** Math.min(fruitless, 20));
 }
 
 /**

@@ -3,6 +3,7 @@
  * lost on the way. The node layer says who is alive (`setPeers`) and hands over channels; nothing here waits for the slowest.
  */
 import { errorText } from "../base/errors.ts";
+import type { RawItem } from "../store/raw-items.ts";
 import type { AuditVector, ItemRef } from "../store/replica.ts";
 import { type Acknowledgement, acknowledgedBy } from "./acknowledgements.ts";
 import { createAuditSync } from "./audit-sync.ts";
@@ -10,6 +11,7 @@ import type { Channel, ChannelHandlers } from "./channel.ts";
 import { askRoot, exchangeWith, staleWith, takeFrom } from "./comparing.ts";
 import { type Conductor, createConductor } from "./conductor.ts";
 import { type Counters, type PeerFigures, zeroCounters } from "./figures.ts";
+import type { FirstSyncProgress } from "./first-sync.ts";
 import { createInbox } from "./inbox.ts";
 import { PEERS_MAX } from "./limits.ts";
 import { type Ask, encodeMessage, type Questions, type Standing } from "./messages.ts";
@@ -86,7 +88,8 @@ function createWorld(options: ReplicatorOptions): World {
   const { store, timers, log } = options;
   const peers = new Map<string, Peer>();
   const counters = zeroCounters();
-  const inbox = createInbox({ apply: (items) => store.applyRemote(items), now: timers.now });
+  const apply = (items: readonly RawItem[]) => store.applyRemote(items, conductor.merging());
+  const inbox = createInbox({ apply, now: timers.now });
   const sender: Sender = createSender({
     store,
     timers,
@@ -112,7 +115,7 @@ function createWorld(options: ReplicatorOptions): World {
       counters.auditEntriesReceived += entries;
     },
   });
-  const progress: { cursor: string | null } = { cursor: null };
+  const progress: FirstSyncProgress = { cursor: null, held: [] };
   const conductor: Conductor = createConductor(
     {
       ...options,

@@ -1,7 +1,7 @@
 /** What the parts of a replicator share. */
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
-import type { RefusedItem } from "../store/merge.ts";
+import type { RefusedItem, RemoteOptions } from "../store/merge.ts";
 import type { RawItem } from "../store/raw-items.ts";
 import type { ReplicaStore } from "../store/replica.ts";
 import type { AuditSync } from "./audit-sync.ts";
@@ -17,10 +17,7 @@ import type { Sender } from "./sender.ts";
 export type ReplicatedStore = ReplicaStore & {
   readonly nodeId: string;
   readonly instanceId: string;
-  readonly applyRemote: (
-    items: readonly RawItem[],
-    options?: { readonly firstSync?: true },
-  ) => Promise<readonly RefusedItem[]>;
+  readonly applyRemote: (items: readonly RawItem[], options?: RemoteOptions) => Promise<readonly RefusedItem[]>;
 };
 
 export type ReplicatorOptions = {
