@@ -1,6 +1,6 @@
 /** Nodes of a cluster as the benchmarks have them: processes on loopback, clients that watch them, stores that are filled. */
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile } from "node:fs/promises";
 import { loadavg } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,6 +14,7 @@ import { waitFor } from "../support/wait.ts";
 import { type ApiPool, openPool } from "./api-load.ts";
 import { signInTo } from "./api-peers.ts";
 import type { ClientSeen, Times } from "./cluster-client.ts";
+import type { TurnSeen } from "./turn-watch.ts";
 
 export const IMPORT_RECORDS = 50_000;
 
@@ -117,6 +118,27 @@ export async function watchNodes(
   return async () => {
     await client.stop(20_000);
     return JSON.parse(client.output().slice("watching\n".length));
+  };
+}
+
+const TURN_WATCH = new URL("./turn-watch.ts", import.meta.url).href;
+
+export type TurnWatch = {
+  /** Of the node that is watched; one node a watch. */
+  readonly env: Readonly<Record<string, string>>;
+  /** The longest stretch since `sinceMs` of the system's clock for which its control thread ran, by its own processor time. */
+  readonly longestMs: (sinceMs: number) => Promise<number>;
+};
+
+export function turnWatch(directory: string, id: string): TurnWatch {
+  const file = join(directory, `turns-${id}`);
+  return {
+    env: { NODE_OPTIONS: `--import ${TURN_WATCH}`, TURN_WATCH: file },
+    longestMs: async (sinceMs) => {
+      const lines = (await readFile(file, "utf8")).split("\n").filter((line) => line !== "");
+      const turns = lines.map((line): TurnSeen => JSON.parse(line)).filter(({ atMs }) => atMs > sinceMs);
+      return Math.max(0, ...turns.map(({ longestMs }) => longestMs));
+    },
   };
 }
 
