@@ -4,7 +4,7 @@
  * change is told after they are on the disk, with their order: it is applied where the scan has read that row before it,
  * and left out where the scan is still to come or has seen it already. So each change counts once.
  */
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate as nextTurn } from "node:timers/promises";
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { TABLE } from "./database.ts";
@@ -54,6 +54,8 @@ export function makeDigest(parts: DigestParts): DigestKeeper {
       next = readSlice(parts, current, place, lastOrder());
       return false;
     });
+    // A transaction that writes nothing ends within the turn of the event loop that it began in.
+    await nextTurn();
     return next;
   };
   const scan = async () => {

@@ -165,3 +165,19 @@ test("what was made and deleted in one transaction leaves with its tombstone", a
   await again.digest.ready();
   assert.equal(again.digest.root(), after);
 });
+
+test("while a digest is built the thread does other things", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await fill(store);
+  let turns = 0;
+  const count = () => {
+    turns++;
+    if (!store.digest.isReady()) setImmediate(count);
+  };
+  const ready = store.digest.ready();
+  count();
+  const before = turns;
+  await ready;
+  assert.ok(turns > before, "the event loop stood still");
+});
