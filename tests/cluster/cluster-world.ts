@@ -98,6 +98,14 @@ export async function startCluster(
   }
 }
 
+/** The nodes of a cluster of three. */
+export function threeOf({
+  nodes: [a, b, c],
+}: Pick<Cluster, "nodes">): readonly [ClusterNode, ClusterNode, ClusterNode] {
+  assert.ok(b && c);
+  return [a, b, c];
+}
+
 /** Starts a node that has ended, at another port for its peers and with the DNS address that it had. */
 export async function startAgain(node: ClusterNode, setup: Partial<ClusterNodeSetup> = {}): Promise<ClusterNode> {
   const [{ address, port } = { address: "127.0.0.1", port: 0 }] = node.dns;
