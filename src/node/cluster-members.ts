@@ -51,6 +51,11 @@ export function otherInstance(members: readonly Member[], id: string, instance: 
   return known === "" || known === instance ? undefined : `a node with the id ${id} is alive with another store`;
 }
 
+/** Whether it is told of anybody but itself: the list that all nodes share names the first of them alone at first. */
+export function joinsOthers(join: readonly string[], own: readonly string[]): boolean {
+  return join.some((address) => !own.includes(address));
+}
+
 /** The addresses of a host name, by the system's resolver; of an address itself. */
 export async function resolveHost(host: string): Promise<readonly Uint8Array[]> {
   if (isIP(host) !== 0) return bytesOf([host]);

@@ -2,6 +2,7 @@
  * This node as one of a cluster: the port, who else is there (src/cluster), the streams to them and what goes over these
  * (src/replication), and what the API shows of it. Without a cluster's key nothing of it is opened.
  */
+import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { createCodec } from "../cluster/codec.ts";
 import type { Delegate, Member, Membership } from "../cluster/member.ts";
@@ -14,7 +15,7 @@ import { readConfig } from "../commands/config-documents.ts";
 import { announceSelf, followRemovedNodes, knownPeers } from "../commands/nodes.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createZoneActivator } from "../commands/zone-activation.ts";
-import { hostText } from "../listen/address.ts";
+import { addressToText, hostText } from "../listen/address.ts";
 import type { NodeBody } from "../model/objects.ts";
 import type { Emit } from "../notify/event.ts";
 import { createPeers, type Peers } from "../replication/peers.ts";
@@ -23,7 +24,15 @@ import type { NodeStore } from "../store/open-store.ts";
 import { objectRef, zoneRef } from "../store/refs.ts";
 import type { ItemRef } from "../store/replica.ts";
 import { LEAVE_MS, SETTLING_MS } from "./cluster-limits.ts";
-import { decodeMeta, decodeRoot, encodeMeta, encodeRoot, otherInstance, resolveHost } from "./cluster-members.ts";
+import {
+  decodeMeta,
+  decodeRoot,
+  encodeMeta,
+  encodeRoot,
+  joinsOthers,
+  otherInstance,
+  resolveHost,
+} from "./cluster-members.ts";
 import { type ClusterParts, createClusterView, endpointText, standingOf } from "./cluster-view.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
@@ -36,6 +45,8 @@ export type ClusterPlaneOptions = {
   readonly context: CommandContext;
   readonly version: string;
   readonly emit: Emit;
+  /** Resolves when this node answers what the store has. */
+  readonly published: () => Promise<void>;
   readonly log: Log;
 };
 
@@ -55,14 +66,24 @@ export type ClusterPlane = AsyncDisposable & {
 
 /** Throws OperatorError where the port cannot be opened. */
 export async function openClusterPlane(options: ClusterPlaneOptions): Promise<ClusterPlane> {
-  const { config, keys, store, context, log } = options;
+  const { config, keys, store, context, published, log } = options;
   const closing = new AsyncDisposableStack();
   const settings = settingsOf(config, store);
-  const { promise: complete, resolve: onComplete } = Promise.withResolvers<void>();
+  const { promise: complete, resolve } = Promise.withResolvers<void>();
+  let isPublished = true;
+  const onComplete = () => {
+    isPublished = false;
+    const shown = published().finally(() => {
+      isPublished = true;
+    });
+    shown.catch((error: unknown) => log("error", `zones cannot be published: ${errorText(error)}`));
+    resolve();
+    if (!closing.disposed) announce(context, self.body, log);
+  };
   const replicator: Replicator = closing.use(
     createReplicator({
       ...{ store, timers: systemTimers, random: Math.random, nowMs: Date.now, log },
-      settings: { pushPullIntervalMs: settings.pushPullIntervalMs, isJoining: config["replication.join"].length > 0 },
+      settings: { pushPullIntervalMs: settings.pushPullIntervalMs, isJoining: isJoining(config, store) },
       standing: (zones) => standingOf(store, replicator.root(), zones),
       onComplete,
     }),
@@ -106,10 +127,6 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   closing.use(membership);
   closing.defer(() => membership.leave(LEAVE_MS));
   if (replicator.isComplete()) onComplete();
-  const announced = complete.then(() => (closing.disposed ? false : announceSelf(context, self.body)));
-  announced.catch((error: unknown) =>
-    log("error", `this node could not write itself into the store: ${String(error)}`),
-  );
   // Those that it was told of, and those that it knew when it ended.
   void membership.join([...new Set([...config["replication.join"], ...knownPeers(store)])]);
   log("info", `cluster on ${endpointText(port.local)}, UDP and TCP`, { advertise: self.body.address });
@@ -117,7 +134,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   return {
     listens: endpointText(port.local),
     view: createClusterView({ store, self: self.body, parts, refsOfZone }),
-    readiness: () => replicationReadiness(figuresOf(parts), settings),
+    readiness: () => replicationReadiness(figuresOf(parts, isPublished), settings),
     isComplete: replicator.isComplete,
     complete,
     settled: async (timeoutMs) => void (await replicator.acknowledgedBy([], timeoutMs)),
@@ -134,15 +151,28 @@ function settingsOf(config: Config, store: NodeStore): ReplicationSettings {
   return { pushPullIntervalMs: intervalSeconds * 1_000, queueThreshold };
 }
 
+/** A node that has never synced waits for others where it was told of any, or was in the midst of a first sync when it ended. */
+function isJoining(config: Config, store: NodeStore): boolean {
+  const { "replication.join": join, "replication.advertise": advertise, "replication.listen": listen } = config;
+  return joinsOthers(join, [advertise ?? "", addressToText(listen)]) || knownPeers(store).length > 0;
+}
+
+function announce(context: CommandContext, self: NodeBody, log: Log): void {
+  announceSelf(context, self).catch((error: unknown) =>
+    log("error", `this node could not write itself into the store: ${errorText(error)}`),
+  );
+}
+
 /** What a peer has to have to answer for the zone at all. */
 function refsOfZone(zone: string): readonly ItemRef[] {
   return [zoneRef(zone), objectRef("zone", [zone])];
 }
 
-function figuresOf({ replicator }: ClusterParts): ReplicationFigures {
+function figuresOf({ replicator }: ClusterParts, isPublished: boolean): ReplicationFigures {
   return {
     ...replicator.freshness(),
     hasSynced: replicator.isComplete(),
+    isPublished,
     syncedItems: replicator.counters().firstSyncItems,
     queueDepth: replicator.queueDepth(),
   };

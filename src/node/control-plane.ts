@@ -98,7 +98,7 @@ export async function openControlPlane(
   await health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
-  const cluster = await openCluster(options, opened, context, notifier);
+  const cluster = await openCluster(options, opened, context, notifier, publisher);
   if (cluster !== undefined) closing.use(cluster);
   closing.use(await openPrimary(options, context, publisher, cluster));
   const { openApi } = await import("./api-plane.ts");
@@ -129,10 +129,14 @@ async function openCluster(
   store: NodeStore,
   context: CommandContext,
   { emit }: Notifier,
+  { settled: published }: StorePublisher,
 ): Promise<ClusterPlane | undefined> {
   if (keys.cluster === undefined) return undefined;
   const { openClusterPlane } = await import("./cluster-plane.ts");
-  const plane = await openClusterPlane({ config, keys: keys.cluster, store, context, version, emit, log });
+  const plane = await openClusterPlane({
+    ...{ config, store, context, version, emit, published, log },
+    keys: keys.cluster,
+  });
   registerCluster(plane.parts, metrics.registry);
   return plane;
 }

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { freshnessWindowMs, type ReplicationFigures, replicationReadiness } from "./replication-readiness.ts";
 
 const GOOD: ReplicationFigures = {
-  ...{ hasSynced: true, syncedItems: 0, queueDepth: 0 },
-  ...{ sinceExchangeMs: 1_000, applyMs: 5, peersAlive: 2 },
+  ...{ hasSynced: true, isPublished: true, syncedItems: 0, queueDepth: 0 },
+  ...{ sinceExchangeMs: 1_000, applyMs: 5, peersAlive: 2, peersComplete: 2 },
 };
 const SETTINGS = { pushPullIntervalMs: 30_000, queueThreshold: 0 };
 
@@ -43,7 +43,9 @@ test("each component goes by its own figure, and skew by none", () => {
 });
 
 test("without another node alive a node is fresh, however long that is, and waits only for its first sync", () => {
-  assert.deepEqual(notReady({ peersAlive: 0, sinceExchangeMs: 10 ** 10 }), []);
+  assert.deepEqual(notReady({ peersAlive: 0, peersComplete: 0, sinceExchangeMs: 10 ** 10 }), []);
+  assert.deepEqual(notReady({ peersAlive: 1, peersComplete: 0, sinceExchangeMs: 10 ** 10 }), []);
+  assert.deepEqual(notReady({ isPublished: false }), ["initial_sync"]);
   assert.deepEqual(notReady({ peersAlive: 0, hasSynced: false }), ["initial_sync"]);
 });
 

@@ -7,6 +7,8 @@ import type { Component } from "./management.ts";
 export type ReplicationFigures = {
   /** Whether this node has once agreed with another one on everything, or began the cluster itself. */
   readonly hasSynced: boolean;
+  /** Whether what a first sync brought answers. */
+  readonly isPublished: boolean;
   /** Items that the first sync has brought so far. */
   readonly syncedItems: number;
   /** The greater of the changes received and not yet applied, and the smallest backlog over the peers that are alive. */
@@ -15,7 +17,9 @@ export type ReplicationFigures = {
   readonly sinceExchangeMs: number;
   /** Measured: from the arrival of a change until it is applied; milliseconds. */
   readonly applyMs: number;
+  /** All that are alive, and those of them that have no first sync before them: others cannot be exchanged with. */
   readonly peersAlive: number;
+  readonly peersComplete: number;
 };
 
 export type ReplicationSettings = {
@@ -40,20 +44,21 @@ export function replicationReadiness(
   figures: ReplicationFigures,
   { pushPullIntervalMs, queueThreshold }: ReplicationSettings,
 ): Readonly<Record<"initial_sync" | "replication_queue" | "replication_freshness", Component>> {
-  const { hasSynced, syncedItems, queueDepth, sinceExchangeMs, peersAlive } = figures;
+  const { queueDepth, sinceExchangeMs, peersComplete } = figures;
   const threshold = queueThreshold === 0 ? READYZ_QUEUE_THRESHOLD : queueThreshold;
   const windowMs = freshnessWindowMs(pushPullIntervalMs, figures.applyMs);
   return {
-    initial_sync: hasSynced
-      ? { ready: true, detail: "done" }
-      : { ready: false, detail: waitingText(peersAlive, syncedItems) },
+    initial_sync: {
+      ready: figures.hasSynced && figures.isPublished,
+      detail: syncText(figures),
+    },
     replication_queue: {
       ready: queueDepth <= threshold,
       detail: `${queueDepth} changes wait; up to ${threshold} may`,
     },
     replication_freshness:
-      peersAlive === 0
-        ? { ready: true, detail: "no other node is alive" }
+      peersComplete === 0
+        ? { ready: true, detail: "no other node that has all is alive" }
         : {
             ready: sinceExchangeMs <= windowMs,
             detail: `last exchange ${seconds(sinceExchangeMs)} s ago; up to ${seconds(windowMs)} s may pass`,
@@ -61,9 +66,10 @@ export function replicationReadiness(
   };
 }
 
-function waitingText(peersAlive: number, items: number): string {
+function syncText({ hasSynced, isPublished, peersAlive, syncedItems }: ReplicationFigures): string {
+  if (hasSynced) return isPublished ? "done" : "all has come and is being published";
   if (peersAlive === 0) return "no other node has been reached yet";
-  return `${items} objects so far; the node has not yet agreed with another one`;
+  return `${syncedItems} objects so far; the node has not yet agreed with another one`;
 }
 
 function seconds(ms: number): number {

@@ -22,6 +22,16 @@ import { answer, rootOf, type ServingParts } from "./serving.ts";
 import { endWay, openWay, type WayParts } from "./ways.ts";
 import { alivePeers, type ReplicatorOptions, statusOf, type World } from "./world.ts";
 
+export type Freshness = {
+  /** Since the last complete comparison, or since there is anybody to compare with; milliseconds, as `applyMs`. */
+  readonly sinceExchangeMs: number;
+  /** From arriving to being on the disk. */
+  readonly applyMs: number;
+  readonly peersAlive: number;
+  /** Without those that have said that they have their first sync before them. */
+  readonly peersComplete: number;
+};
+
 export type Replicator = AsyncDisposable & {
   /** All members that are alive, without this node. Others are forgotten, and what waits for them too. */
   readonly setPeers: (nodeIds: readonly string[]) => void;
@@ -42,8 +52,7 @@ export type Replicator = AsyncDisposable & {
   readonly expectFirstSync: () => void;
   /** The greater of what has arrived and is not applied, and the least that any peer alive has not acknowledged. */
   readonly queueDepth: () => number;
-  /** `sinceExchangeMs`: since the last complete comparison, or the start. `applyMs`: from arriving to being on the disk. */
-  readonly freshness: () => { readonly sinceExchangeMs: number; readonly applyMs: number; readonly peersAlive: number };
+  readonly freshness: () => Freshness;
   readonly peers: () => readonly PeerFigures[];
   readonly counters: () => Readonly<Counters>;
 };
@@ -70,9 +79,10 @@ export function createReplicator(options: ReplicatorOptions): Replicator {
     expectFirstSync: conductor.expectFirstSync,
     queueDepth: () => queueDepth(world),
     freshness: () => ({
-      sinceExchangeMs: timers.now() - conductor.lastExchangeMs(),
+      sinceExchangeMs: timers.now() - Math.max(conductor.lastExchangeMs(), world.inCompanySinceMs),
       applyMs: world.inbox.applyMs(),
       peersAlive: alivePeers(world).length,
+      peersComplete: alivePeers(world).filter(({ status }) => status?.isComplete !== false).length,
     }),
     peers: () => [...peers.values()].map((peer) => figuresOf(peer, timers.now())),
     counters: () => ({ ...world.counters }),
@@ -140,6 +150,7 @@ function createWorld(options: ReplicatorOptions): World {
     conductor,
     audit,
     pauses: new Set(),
+    inCompanySinceMs: timers.now(),
     isStopped: false,
   };
   return world;
@@ -173,6 +184,7 @@ function wayPartsOf(world: World): WayParts {
 
 function setPeers(world: World, nodeIds: readonly string[]): void {
   const alive = new Set(nodeIds);
+  if (alivePeers(world).length === 0 && alive.size > 0) world.inCompanySinceMs = world.options.timers.now();
   for (const nodeId of alive) {
     const peer = peerOf(world, nodeId);
     if (peer === undefined || peer.isAlive) continue;

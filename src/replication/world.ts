@@ -51,6 +51,8 @@ export type World = {
   readonly audit: AuditSync;
   /** Ends the pauses of whoever is in one. */
   readonly pauses: Set<() => void>;
+  /** Since when another node is alive: who was alone could not exchange anything. */
+  inCompanySinceMs: number;
   isStopped: boolean;
 };
 
