@@ -99,6 +99,8 @@ export type Answerer = MadeAnswers & {
   readonly acceptFrom: (position: number) => void;
   /** After `answer`: word of a popular cache entry near its end that is to be fetched anew, 0 for none. */
   readonly refresh: number;
+  /** After `answer`: whether it depends on who asked, so that nobody may keep it for others. */
+  readonly isForClient: boolean;
   /** Who asks the next query, as far as only the log wants to know it. */
   readonly client: Client;
 };
@@ -174,12 +176,7 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     enter() {
       enterImage(view, thread);
       startReadAhead(ahead);
-      state.turns?.clear();
-      state.nowSeconds = view.control[CONTROL.CLOCK_SECONDS]!;
-      enterLog(tools.log, view.control);
-      if (!state.forwards) return;
-      state.defaultRoute = view.control[CONTROL.DEFAULT_ROUTE]!;
-      refreshCache(state.cache);
+      beginBatch(tools);
     },
     readAhead: (bytes, offset, length) => readNext(ahead, view, bytes, offset, offset + length, seed),
     prefetch: () => touchAll(ahead, view),
@@ -192,6 +189,9 @@ export function createAnswerer(shared: SharedImage, options: AnswererOptions): A
     },
     get refresh() {
       return state.refresh;
+    },
+    get isForClient() {
+      return state.isForClient || state.isRecursionRefused;
     },
     client: tools.log.client,
     ...createMadeAnswers(tools, alone, seed),
@@ -212,6 +212,17 @@ function createTools(shared: SharedImage, options: AnswererOptions, state: Answe
     isResolver: options.isResolver ?? false,
     log: createAnswerLog(shared, options),
   };
+}
+
+/** What holds for all answers of a batch. */
+function beginBatch({ state, log }: Tools): void {
+  const { control } = state.view;
+  state.turns?.clear();
+  state.nowSeconds = control[CONTROL.CLOCK_SECONDS]!;
+  enterLog(log, control);
+  if (!state.forwards) return;
+  state.defaultRoute = control[CONTROL.DEFAULT_ROUTE]!;
+  refreshCache(state.cache);
 }
 
 /** Answers `state.query`, which was read. */
@@ -337,6 +348,7 @@ function answerAgain(state: AnswerState): boolean {
   return taken;
 }
 
+/** The client's region is known already, and so the scope that it gave the answer stays. */
 function startAgain(state: AnswerState): void {
   const { query } = state;
   state.cacheUse = CACHE_USE.NONE;
@@ -353,7 +365,6 @@ function startAgain(state: AnswerState): void {
   query.truncated = false;
   query.authoritative = false;
   query.extendedError = -1;
-  query.subnetScope = 0;
 }
 
 /** The rcode for what we do not serve whatever the name is; NOERROR where the name decides. */

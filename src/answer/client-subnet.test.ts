@@ -58,6 +58,22 @@ test("the network that a trusted resolver asks for is the client", () => {
   assert.deepEqual([answered(v6), echoed(v6)], [["10.0.0.1"], [0, 2, 48, 32, 0xfd, 0, 0, 1, 0, 9]]);
 });
 
+test("what region or affinity chose is for this client, and nothing else is", () => {
+  const lab = open();
+  const forClient = (question: string, ask = {}) => {
+    lab.message(question, ask);
+    return lab.answerer.isForClient;
+  };
+  for (const question of [REGIONAL, AFFINE]) {
+    assert.equal(forClient(question), true, question);
+    // A resolver that wants no tailoring has what everybody has.
+    assert.equal(forClient(question, asking(subnet(FAMILY.V4, 0, []))), false, question);
+  }
+  for (const question of [STATIC, "all.corp.test. A", "first.corp.test. A", "nope.corp.test. A"]) {
+    assert.equal(forClient(question), false, question);
+  }
+});
+
 test("from elsewhere, and where nobody is trusted, the option is as good as not there", () => {
   const data = subnet(FAMILY.V4, 24, [10, 1, 2]);
   for (const [lab, from] of [

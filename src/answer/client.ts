@@ -31,12 +31,14 @@ export function noteClient(state: AnswerState, address: Uint8Array, at: number, 
 
 /** Whether names that are not ours are resolved for the sender: whom it asks for (RFC 7871) does not matter. */
 export function isRecursionOffered(state: AnswerState): boolean {
-  if (state.offer === OFFER.UNKNOWN) {
-    const { offersToAll, offered, view, sender, senderAt, senderLength } = state;
-    const isOffered = offersToAll || isOfferedTo(offered, view, sender, senderAt, senderLength);
-    state.offer = isOffered ? OFFER.ALL : OFFER.NOTHING;
-  }
-  return state.offer === OFFER.ALL;
+  return state.offer === OFFER.UNKNOWN ? lookUpOffer(state) : state.offer === OFFER.ALL;
+}
+
+function lookUpOffer(state: AnswerState): boolean {
+  const { offersToAll, offered, view, sender, senderAt, senderLength } = state;
+  const isOffered = offersToAll || isOfferedTo(offered, view, sender, senderAt, senderLength);
+  state.offer = isOffered ? OFFER.ALL : OFFER.NOTHING;
+  return isOffered;
 }
 
 /** Takes the network that is asked for as the client, where the sender lies in one of `sources`. */
@@ -102,6 +104,7 @@ export function clientRegion(state: AnswerState): number {
  */
 export function narrowScope(state: AnswerState, bits: number): void {
   const { query, view, client, clientAt, clientLength } = state;
+  state.isForClient = true;
   if (query.subnetLength === 0) return;
   const scope = bits >= 0 ? bits : regionScope(view, client, clientAt, clientLength);
   if (scope > query.subnetScope) query.subnetScope = scope;

@@ -109,6 +109,8 @@ export type AnswerState = {
   offer: number;
   readonly offersToAll: boolean;
   readonly offered: PrefixMemory;
+  /** The answer was chosen for this client: another one may get another. */
+  isForClient: boolean;
   /** Recursion was wanted and left out of the answer, since it is not offered to the sender. */
   isRecursionRefused: boolean;
   /** What was selected for the answer section, and for addresses beside it. */
@@ -188,6 +190,7 @@ export function createAnswerState(view: ImageView, options: AnswerStateOptions):
     offer: 0,
     offersToAll: options.offersToAll === true,
     offered: createPrefixMemory(),
+    isForClient: false,
     isRecursionRefused: false,
     chosen: createChosen(),
     beside: createChosen(),
@@ -204,6 +207,7 @@ export function startAnswer(state: AnswerState): void {
   state.cacheUse = CACHE_USE.NONE;
   state.isBlocked = false;
   state.isOverridden = false;
+  state.isForClient = false;
   state.isRecursionRefused = false;
 }
 

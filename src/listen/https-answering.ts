@@ -16,8 +16,15 @@ export type AnsweringContext = {
   readonly now: () => number;
 };
 
+/** An answer of DNS, and who may keep it. */
+export type DohAnswer = {
+  readonly bytes: Uint8Array;
+  /** It is, or may be, another one for other clients. */
+  readonly isForClient: boolean;
+};
+
 /** A status stands for what is no answer of DNS. */
-export type Reply = (answer: Uint8Array | RefusedStatus) => void;
+export type Reply = (answer: DohAnswer | RefusedStatus) => void;
 
 export type Answering = {
   /** Calls `reply` once, at once or when the answer is resolved; the bytes are whoever's is called. */
@@ -42,7 +49,9 @@ export function createAnswering({ answerer, resolving, counters, onFailure, now 
     const length = answerer.answer(scratch, 0, received, room, address, 0, address.length, transport);
     if (answerer.refresh !== 0) resolving.pushRefresh(answerer.refresh);
     if (length !== TAKEN) return length;
-    const onResolved = (answer: Uint8Array | undefined) => reply(answer ?? NO_ANSWER);
+    // Who resolves does not say whether a chain led to a choice for the client. The next one is answered here.
+    const onResolved = (bytes: Uint8Array | undefined) =>
+      reply(bytes === undefined ? NO_ANSWER : { bytes, isForClient: true });
     if (resolving.handOver(transport, address, port, scratch, 0, received, onResolved)) return TAKEN;
     counters[COUNTER.HANDOVER_FULL]! += 1;
     return answerer.answerNow(scratch, 0, received, room, address, 0, address.length, transport, EDE.OTHER);
@@ -64,7 +73,7 @@ export function createAnswering({ answerer, resolving, counters, onFailure, now 
       }
       if (length === TAKEN) return;
       observeLatency(counters, Math.round((now() - beginMs) * 1000), 1);
-      reply(length === 0 ? NO_QUERY : scratch.slice(0, length));
+      reply(length === 0 ? NO_QUERY : { bytes: scratch.slice(0, length), isForClient: answerer.isForClient });
     },
   };
 }

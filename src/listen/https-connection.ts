@@ -1,6 +1,6 @@
 /** What connections of either version of HTTP have in common: what they hold, for how long, and how their answers look. */
 import { COUNTER } from "../image/counters.ts";
-import type { Answering } from "./https-answering.ts";
+import type { Answering, DohAnswer } from "./https-answering.ts";
 import { freshSeconds } from "./https-freshness.ts";
 import { DNS_HEADER_BYTES, DOH_MEDIA_TYPE, DOH_METHODS, type RefusedStatus } from "./https-request.ts";
 import { type HttpsLimits, STREAM_MESSAGE_BYTES } from "./limits.ts";
@@ -98,16 +98,18 @@ export type AnswerFields = {
   readonly "cache-control": string;
 };
 
-export function answerFields(answer: Uint8Array): AnswerFields {
+export function answerFields(answer: DohAnswer): AnswerFields {
   return {
     "content-type": DOH_MEDIA_TYPE,
-    "content-length": answer.length,
+    "content-length": answer.bytes.length,
     "cache-control": freshness(answer),
   };
 }
 
-export function freshness(answer: Uint8Array): string {
-  return `max-age=${freshSeconds(answer)}`;
+/** RFC 8484 section 5.1; what is for one client is not for a cache that others ask (RFC 9111 section 5.2.2.7). */
+export function freshness({ bytes, isForClient }: DohAnswer): string {
+  const maxAge = `max-age=${freshSeconds(bytes)}`;
+  return isForClient ? `private, ${maxAge}` : maxAge;
 }
 
 const REFUSAL_FIELDS = { "content-length": 0, "cache-control": "no-store" };

@@ -79,9 +79,9 @@ function serveRequest(
       response.writeHead(answer, refusalFields(counters, answer));
       return void response.end();
     }
-    book.hold(exchange, answer.length);
+    book.hold(exchange, answer.bytes.length);
     response.writeHead(200, answerFields(answer));
-    response.end(answer);
+    response.end(answer.bytes);
   };
   const asked = readRequest({
     method: request.method ?? "",

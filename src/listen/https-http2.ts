@@ -8,7 +8,7 @@ import { type AnswerFieldName, encodeFields } from "./http2-fields.ts";
 import { FRAME, HTTP2_ERROR, type Http2Error, makeNumbersFrame, makeSettings, SETTING } from "./http2-frames.ts";
 import { createHttp2Input } from "./http2-input.ts";
 import { createHttp2Output, type Http2Output } from "./http2-output.ts";
-import type { Reply } from "./https-answering.ts";
+import type { DohAnswer, Reply } from "./https-answering.ts";
 import {
   type Body,
   type Book,
@@ -161,7 +161,7 @@ function takeBody(session: Session, stream: number, chunk: Buffer, isLast: boole
 function answerRequest(
   { context, output, requests, book }: Session,
   stream: number,
-  answer: Uint8Array | RefusedStatus,
+  answer: DohAnswer | RefusedStatus,
 ) {
   const request = requests.get(stream);
   // The client has taken it back, or has gone.
@@ -173,8 +173,8 @@ function answerRequest(
     context.counters[COUNTER.HTTPS_REFUSED]! += 1;
     return output.answer(stream, refusalBlock(answer, context.date()), NOTHING, isHeardOut, onSent);
   }
-  book.hold(exchange, answer.length);
-  output.answer(stream, answerBlock(answer, context.date()), answer, isHeardOut, onSent);
+  book.hold(exchange, answer.bytes.length);
+  output.answer(stream, answerBlock(answer, context.date()), answer.bytes, isHeardOut, onSent);
 }
 
 const NOTHING = Buffer.alloc(0);
@@ -185,10 +185,10 @@ function forget({ requests, book }: Session, stream: number): void {
   if (request !== undefined) book.end(request.exchange);
 }
 
-function answerBlock(answer: Uint8Array, date: string): Buffer {
+function answerBlock(answer: DohAnswer, date: string): Buffer {
   return encodeFields(200, {
     "content-type": DOH_MEDIA_TYPE,
-    "content-length": String(answer.length),
+    "content-length": String(answer.bytes.length),
     "cache-control": freshness(answer),
     date,
   });

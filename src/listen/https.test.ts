@@ -86,6 +86,11 @@ for (const [version, ask] of VERSIONS) {
     }
   });
 
+  test(`${version}: what is for this client may not be kept for others`, async () => {
+    const { headers } = await ask(get(testQuery(1, ACTION.OWN, ...FILL)));
+    assert.equal(headers["cache-control"], "private, max-age=0");
+  });
+
   test(`${version}: what is no question has its status`, async () => {
     const query = testQuery(1, ACTION.ECHO, ...FILL);
     const status = async (...given: Parameters<Ask>) => (await ask(...given)).status;

@@ -16,6 +16,8 @@ export const ACTION = {
   RESOLVE: 6,
   /** The query, and the entry of the cache at word 77 is to be refreshed. */
   REFRESH: 7,
+  /** The query, and that is for this client. */
+  OWN: 8,
   /** As many bytes as the two bytes behind the action say. */
   LONG: 4,
 } as const;
@@ -26,6 +28,7 @@ export type FakeAnswerer = Answerer & { readonly entered: () => number };
 export function createFakeAnswerer(): FakeAnswerer {
   let entered = 0;
   let refresh = 0;
+  let isForClient = false;
   return {
     enter: () => {
       entered += 1;
@@ -42,10 +45,12 @@ export function createFakeAnswerer(): FakeAnswerer {
     answer: (bytes, offset, length, room, address, addressOffset, addressLength) => {
       if (entered !== 1) throw new Error("answered outside of a batch");
       refresh = bytes[offset + 2] === ACTION.REFRESH ? 77 : 0;
+      isForClient = bytes[offset + 2] === ACTION.OWN;
       switch (bytes[offset + 2]) {
         case ACTION.RESOLVE:
           return TAKEN;
         case ACTION.REFRESH:
+        case ACTION.OWN:
           return length;
         case ACTION.SILENCE:
           return 0;
@@ -74,6 +79,9 @@ export function createFakeAnswerer(): FakeAnswerer {
     note: () => {},
     get refresh() {
       return refresh;
+    },
+    get isForClient() {
+      return isForClient;
     },
   };
 }
