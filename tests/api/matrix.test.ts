@@ -3,9 +3,9 @@
  * design, be it only of its nonsense at the very end, so that all of them together change nothing.
  */
 import assert from "node:assert/strict";
-import test from "node:test";
+import test, { after } from "node:test";
 import type { ApiReply } from "../support/api.ts";
-import { type Asker, type Furniture, startWorld, type World } from "./world.ts";
+import { type Asker, type Furniture, startWorld } from "./world.ts";
 
 /**
  * Role, whether the CSRF header is needed, what a token confined to zones may do ("any": what everybody may, "zone": only
@@ -218,8 +218,13 @@ async function inParallel<Item>(items: readonly Item[], width: number, work: (it
   await Promise.all(Array.from({ length: width }, worker));
 }
 
+const limits = { rate: 10_000_000 };
+const probe = () => ({ status: 200, contentType: "text/plain", body: "fine" });
+/** One for all tests: none of them may change anything. */
+const world = await startWorld({ rateLimit: () => limits.rate, probe });
+after(() => world[Symbol.asyncDispose]());
+
 test("the table names every route, and no other", async () => {
-  await using world = await startWorld();
   const { paths } = (await world.api.ask("GET", "/openapi.json", { as: null })).body;
   const documented = Object.entries(paths).flatMap(([path, operations]) =>
     Object.entries(Object(operations)).map(([method, operation]) => {
@@ -234,7 +239,6 @@ test("the table names every route, and no other", async () => {
 });
 
 test("every route x caller x CSRF header x zone ends as its row says, and changes nothing", async () => {
-  await using world = await startWorld();
   const before = world.digest();
   const wrong: string[] = [];
   let asked = 0;
@@ -279,13 +283,20 @@ function csrfOf({ needsCsrf, least }: Row, { role }: Asker): readonly (string | 
   return needsCsrf ? [undefined, "0", "1"] : [undefined];
 }
 
+function limitedTo(rate: number): Disposable {
+  const usual = limits.rate;
+  limits.rate = rate;
+  return {
+    [Symbol.dispose]: () => {
+      limits.rate = usual;
+    },
+  };
+}
+
 test("429 comes after 401 and before all else, on every route, and never on the probes", async () => {
-  const probe = () => ({ status: 200, contentType: "text/plain", body: "fine" });
-  let limit = 10_000_000;
-  await using world = await startWorld({ rateLimit: () => limit, probe });
   const askerOf = (name: string): Asker => world.askers.find((asker) => asker.name === name) ?? assert.fail(name);
   const before = world.digest();
-  limit = 0.5;
+  using _ = limitedTo(0.5);
   const wrong: string[] = [];
   for (const row of ROWS) {
     const [target] = targetsOf(row, world.furniture);
@@ -308,7 +319,6 @@ test("429 comes after 401 and before all else, on every route, and never on the 
 });
 
 test("every other method at every path is 405 with the ones that are taken, and changes nothing", async () => {
-  await using world: World = await startWorld();
   const before = world.digest();
   const admin = world.askers.find(({ name }) => name === "user admin") ?? assert.fail();
   const wrong: string[] = [];
