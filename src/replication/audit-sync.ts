@@ -20,8 +20,7 @@ export type AuditSync = {
 };
 
 export type AuditSyncParts = {
-  readonly store: Pick<ReplicaStore, "auditVector" | "applyAudit" | "onAudit">;
-  readonly instanceId: string;
+  readonly store: Pick<ReplicaStore, "auditVector" | "applyAudit" | "onAudit" | "auditInstance" | "renewAuditInstance">;
   readonly timers: Timers;
   readonly log: Log;
   readonly ask: (nodeId: string, vector: AuditVector) => Promise<Answers["audit"]>;
@@ -31,26 +30,52 @@ export type AuditSyncParts = {
 };
 
 const TELL_MS = 200;
+/** A peer that says it again and again is wrong. */
+const INSTANCES_LEFT_MAX = 8;
 
 export function createAuditSync(parts: AuditSyncParts): AuditSync {
-  const { store, instanceId, timers } = parts;
+  const { store, timers } = parts;
   /** Who has something that is lacking here. */
   const wanted = new Set<string>();
   let isPulling = false;
+  let isLeaving = false;
+  let instancesLeft = 0;
   let isStopped = false;
   let toldSequence = ownSequence();
   let cancel: (() => void) | undefined;
   function ownSequence(): number {
-    return store.auditVector()[instanceId] ?? 0;
+    return store.auditVector()[store.auditInstance()] ?? 0;
   }
-  const ownVector = (): AuditVector => ({ [instanceId]: ownSequence() });
+  const ownVector = (): AuditVector => ({ [store.auditInstance()]: ownSequence() });
   const tell = () => {
     cancel = undefined;
     const sequence = ownSequence();
     // What was taken from others is for them to tell.
     if (sequence === toldSequence) return;
     toldSequence = sequence;
-    parts.tell({ [instanceId]: sequence });
+    parts.tell(ownVector());
+  };
+  /** What this store has forgotten it must not number again. */
+  const leaveInstance = async (nodeId: string) => {
+    if (isLeaving || instancesLeft === INSTANCES_LEFT_MAX) return;
+    isLeaving = true;
+    instancesLeft++;
+    const instance = store.auditInstance();
+    try {
+      await store.renewAuditInstance(instance);
+    } catch (thrown) {
+      return parts.log("error", "this store could not become another instance", { detail: errorText(thrown) });
+    } finally {
+      isLeaving = false;
+    }
+    parts.log("warn", "this store was put back from a copy: its audit log goes on as another instance", {
+      peer: nodeId,
+      instance,
+      from_now: store.auditInstance(),
+    });
+    toldSequence = 0;
+    tell();
+    pullFrom(nodeId);
   };
   const pullAll = async () => {
     isPulling = true;
@@ -74,7 +99,9 @@ export function createAuditSync(parts: AuditSyncParts): AuditSync {
     pullFrom,
     ownVector,
     onVector: (nodeId, vector) => {
-      if (lacks(store.auditVector(), vector, instanceId)) pullFrom(nodeId);
+      const instance = store.auditInstance();
+      if ((vector[instance] ?? 0) > ownSequence()) leaveInstance(nodeId).catch(() => undefined);
+      else if (lacks(store.auditVector(), vector)) pullFrom(nodeId);
     },
     stop: () => {
       isStopped = true;
@@ -84,8 +111,8 @@ export function createAuditSync(parts: AuditSyncParts): AuditSync {
   };
 }
 
-function lacks(mine: AuditVector, theirs: AuditVector, instanceId: string): boolean {
-  return Object.entries(theirs).some(([instance, last]) => instance !== instanceId && last > (mine[instance] ?? 0));
+function lacks(mine: AuditVector, theirs: AuditVector): boolean {
+  return Object.entries(theirs).some(([instance, last]) => last > (mine[instance] ?? 0));
 }
 
 async function pull({ store, ask, onTaken }: AuditSyncParts, nodeId: string): Promise<void> {

@@ -112,7 +112,6 @@ function createWorld(options: ReplicatorOptions): World {
   });
   const audit = createAuditSync({
     store,
-    instanceId: store.instanceId,
     timers,
     log,
     ask: async (nodeId, vector) => {

@@ -2,6 +2,7 @@
  * The audit log as stores exchange it: by the last sequence of each instance. Entries of others lie in the same tables as
  * the own ones. What is pruned leaves no hole to be filled again: the last sequence that was here is kept beside them.
  */
+import { isShallow } from "../model/body-shapes.ts";
 import { AUDIT_ENTRY_CHARACTERS_MAX, auditSequenceKey, putAuditEntry, sequenceOfKey } from "./audit.ts";
 import { behindPrefix, type Database, TABLE } from "./database.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
@@ -11,7 +12,7 @@ import type { AuditEntry } from "./store.ts";
 
 export const OWN_SEQUENCE = "audit-sequence";
 /** Of an instance: the last sequence that was here. */
-const MARK = "audit-of ";
+export const AUDIT_MARK = "audit-of ";
 const INSTANCE = /^[0-9a-z]{1,64}$/;
 const SEQUENCE_MAX = 2 ** 48 - 1;
 /** More are never sent; each is one reinstallation or one restored backup. */
@@ -23,14 +24,15 @@ const AHEAD_MAX_MS = 86_400_000;
 
 export type AuditSyncParts = {
   readonly database: Database;
-  readonly instanceId: string;
+  /** Of this store's own entries, as of now. */
+  readonly instanceId: () => string;
   readonly now: () => number;
   readonly retentionMs: number;
 };
 
 export function auditVector({ database, instanceId }: AuditSyncParts): AuditVector {
   const own = Number(readMetaText(database, OWN_SEQUENCE) ?? 0);
-  const prefix = Buffer.from(MARK);
+  const prefix = Buffer.from(AUDIT_MARK);
   const rows = database.range(TABLE.META, { prefix, limit: INSTANCES_MAX });
   const marks = rows.map(({ key, value }): [string, number] => {
     return [Buffer.from(key.subarray(prefix.length, -1)).toString(), Number(value)];
@@ -40,7 +42,7 @@ export function auditVector({ database, instanceId }: AuditSyncParts): AuditVect
     instance,
     lastSequence(database, instance),
   ]);
-  return Object.fromEntries([...old, ...marks, ...(own > 0 ? ([[instanceId, own]] as const) : [])]);
+  return Object.fromEntries([...old, ...marks, ...(own > 0 ? ([[instanceId(), own]] as const) : [])]);
 }
 
 /** The instances that have entries, each found by one read. */
@@ -97,17 +99,17 @@ export function applyAudit(parts: AuditSyncParts, entries: readonly AuditEntry[]
   return database.run(() => {
     const marks = new Map<string, number>();
     const markOf = (instance: string) =>
-      marks.get(instance) ?? Number(readMetaText(database, MARK + instance) ?? lastSequence(database, instance));
+      marks.get(instance) ?? Number(readMetaText(database, AUDIT_MARK + instance) ?? lastSequence(database, instance));
     for (const entry of entries) {
       const id = idOf(entry);
-      if (id === undefined || id.instance === instanceId || id.sequence <= markOf(id.instance)) continue;
+      if (id === undefined || id.instance === instanceId() || id.sequence <= markOf(id.instance)) continue;
       marks.set(id.instance, id.sequence);
       const timeMs = timeOf(entry);
       const isWanted = timeMs !== undefined && timeMs >= now() - retentionMs && timeMs <= now() + AHEAD_MAX_MS;
       if (!isWanted || JSON.stringify(entry).length > AUDIT_ENTRY_CHARACTERS_MAX) continue;
       putAuditEntry(database, entry, { instanceId: id.instance, sequence: id.sequence, timeMs });
     }
-    for (const [instance, sequence] of marks) writeMetaText(database, MARK + instance, String(sequence));
+    for (const [instance, sequence] of marks) writeMetaText(database, AUDIT_MARK + instance, String(sequence));
     return marks.size > 0;
   });
 }
@@ -136,7 +138,7 @@ const TEXT_FIELDS = [
 
 /** The time of a whole entry; undefined: it is none. */
 function timeOf(entry: AuditEntry): number | undefined {
-  if (TEXT_FIELDS.some((field) => typeof entry[field] !== "string")) return undefined;
+  if (TEXT_FIELDS.some((field) => typeof entry[field] !== "string") || !isShallow(entry)) return undefined;
   const timeMs = typeof entry.time === "string" ? Date.parse(entry.time) : Number.NaN;
   return Number.isFinite(timeMs) && timeMs >= 0 ? timeMs : undefined;
 }

@@ -115,7 +115,7 @@ export function readAuditPage(
     const page = database.page(TABLE.AUDIT, { ...bounds, ...(after && { after }) });
     after = page.lastKey ?? after;
     for (const { key, value } of page.rows) {
-      if (isBeyond(filter, timeOf(key), reverse)) return { entries, cursor: undefined };
+      if (isBeyond(filter, timeOfKey(key), reverse)) return { entries, cursor: undefined };
       scanned++;
       charactersLeft -= value.length;
       const entry = matching(value, filter);
@@ -130,7 +130,8 @@ export function readAuditPage(
 const NOTHING = new Uint8Array();
 const CHUNK_MIN = 200;
 
-function timeOf(key: Uint8Array): number {
+/** Of the key of an entry: its time, milliseconds since 1970. */
+export function timeOfKey(key: Uint8Array): number {
   return Buffer.from(key).readUIntBE(0, 6);
 }
 

@@ -5,6 +5,7 @@ import { OWN_SEQUENCE } from "./audit-sync.ts";
 import { beginChanges, type Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import type { Feed, Ticket } from "./feed.ts";
+import type { Instance } from "./instance.ts";
 import { mergeItems, type RefusedItem, type RemoteOptions } from "./merge.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
 import type { RawItem } from "./raw-items.ts";
@@ -25,7 +26,7 @@ export type Engine = {
   readonly feed: Feed;
   readonly watchers: Watchers;
   readonly nodeId: string;
-  readonly instanceId: string;
+  readonly instance: Instance;
   readonly now: () => number;
   /** Called when there is something to remove in the background. */
   readonly wakeHousekeeping: () => void;
@@ -213,7 +214,8 @@ function endable(tx: StoreTransaction): { readonly tx: StoreTransaction; readonl
   };
 }
 
-function auditWriter({ database, instanceId, nodeId }: Engine, timeMs: number) {
+function auditWriter({ database, instance, nodeId }: Engine, timeMs: number) {
+  const instanceId = instance.id();
   let sequence: number | undefined;
   return {
     enter: (input: AuditInput) => {

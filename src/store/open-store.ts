@@ -11,6 +11,7 @@ import { type DigestKeeper, makeDigest } from "./digest.ts";
 import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "./engine.ts";
 import { makeFeed } from "./feed.ts";
 import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
+import { machineId, preparePlace, settleInstance } from "./instance.ts";
 import { readJournal, readJournalEntry } from "./journal.ts";
 import type { RefusedItem, RemoteOptions } from "./merge.ts";
 import { readZoneRow } from "./objects.ts";
@@ -35,6 +36,8 @@ export type StoreOptions = {
   /** How long the audit log keeps an entry. */
   readonly auditRetentionDays?: number;
   readonly log?: Log;
+  /** What tells this machine from others; its own name where it is absent. */
+  readonly machine?: string;
 };
 
 /** What the node and the replication see of the store, beyond what commands do. */
@@ -62,7 +65,9 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
   const { directory, nodeId, now = Date.now, log = () => undefined, secretKey, previousFileKey } = options;
   const database = open(join(directory, STORE_FOLDER));
   try {
-    const { seal, instanceId } = await settleSecrets(database, secretKey, previousFileKey);
+    const place = preparePlace(join(directory, STORE_FOLDER), options.machine ?? machineId());
+    const seal = await settleSecrets(database, secretKey, previousFileKey, place.next);
+    const instance = await settleInstance(database, place, log);
     const clock = makeClock(nodeId, now);
     resumeClock(database, clock);
     const watchers = makeWatchers(() => digest, log);
@@ -75,7 +80,7 @@ export async function openStore(options: StoreOptions): Promise<NodeStore> {
     const housekeeping = startHousekeeping({ database, now, auditRetentionMs, log });
     housekeeping.wake();
     const wakeHousekeeping = () => housekeeping.wake();
-    const engine = { database, clock, seal, feed, watchers, nodeId, instanceId, now, wakeHousekeeping };
+    const engine = { database, clock, seal, feed, watchers, nodeId, instance, now, wakeHousekeeping };
     await absorbForeign(engine);
     return assemble(engine, housekeeping, digest, auditRetentionMs);
   } catch (thrown) {
@@ -113,7 +118,7 @@ function assemble(
     ...reader,
     ...makeReplicaStore(engine, digest, auditRetentionMs),
     nodeId: engine.nodeId,
-    instanceId: engine.instanceId,
+    instanceId: engine.instance.id(),
     write: (work) => runLocal(engine, work, { rehearse: false }),
     writeInSlices: (work) => runLocalInSlices(engine, work),
     rehearse: (work) => runLocal(engine, work, { rehearse: true }),

@@ -58,6 +58,10 @@ export type ReplicaStore = {
     readonly charactersMax?: number;
   }) => RawPage;
   readonly digest: Digest;
+  /** Which this store's own entries carry: the instance that it was opened as, or a newer one. */
+  readonly auditInstance: () => string;
+  /** Another store has later entries of that instance than this one, which therefore was put back from a copy. */
+  readonly renewAuditInstance: (instance: string) => Promise<void>;
   readonly auditVector: () => AuditVector;
   /** In the order of sequences; fewer where they are long, none at the end. */
   readonly auditAfter: (instance: string, sequence: number, limit: number) => readonly AuditEntry[];

@@ -10,14 +10,16 @@ import type { ReplicaStore } from "./replica.ts";
 import { startOver } from "./start-over.ts";
 
 export function makeReplicaStore(engine: Engine, digest: DigestKeeper, auditRetentionMs: number): ReplicaStore {
-  const { database, seal, now, watchers, instanceId } = engine;
-  const audit = { database, instanceId, now, retentionMs: auditRetentionMs };
+  const { database, seal, now, watchers, instance } = engine;
+  const audit = { database, instanceId: instance.id, now, retentionMs: auditRetentionMs };
   return {
     onItems: watchers.onItems,
     items: (refs) => readItems(database, seal, now(), refs),
     refOf,
     rawItems: (page) => readRawItems(database, seal, now(), page),
     digest,
+    auditInstance: instance.id,
+    renewAuditInstance: instance.renew,
     auditVector: () => auditVector(audit),
     auditAfter: (instance, sequence, limit) => auditAfter(database, instance, sequence, limit),
     applyAudit: (entries) => applyAudit(audit, entries),

@@ -1,12 +1,11 @@
 /** Whether the store's secrets open under the key that the node has, found out before anything is written. */
-import { randomBytes } from "node:crypto";
 import { OperatorError } from "../base/errors.ts";
 import { kindOfByte } from "../model/keys.ts";
 import { type Database, TABLE } from "./database.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { sealForeignAnew } from "./foreign.ts";
 import type { JournalRow } from "./journal.ts";
-import { FORMAT, type Meta, readMeta, writeMeta } from "./meta.ts";
+import { FORMAT, freshInstance, type Meta, readMeta, writeMeta } from "./meta.ts";
 import { openEnvelope } from "./open-envelope.ts";
 import { makeSeal, type Seal } from "./seal.ts";
 
@@ -16,30 +15,30 @@ export type SecretKey = {
   readonly key: Uint8Array;
 };
 
-const INSTANCE_BYTES = 10;
 const ROWS_AT_ONCE = 1000;
 
 /**
- * The seal and the instance id of this store. A fresh store takes the key as its own; a store that was sealed under the
- * node's own key is sealed anew under the cluster's when that comes for the first time. Throws OperatorError, and then
+ * The seal of this store. A fresh store takes the key as its own; a store that was sealed under the
+ * node's own key is sealed anew under the cluster's when that comes for the first time. A fresh one is noted to lie in `place`. Throws OperatorError, and then
  * nothing has changed.
  */
 export async function settleSecrets(
   database: Database,
   secretKey: SecretKey,
   previousFileKey: Uint8Array | undefined,
-): Promise<{ readonly seal: Seal; readonly instanceId: string }> {
+  place: string,
+): Promise<Seal> {
   const seal = makeSeal(secretKey.key);
   const meta = readMeta(database);
   if (meta === undefined) {
-    const instance = randomBytes(INSTANCE_BYTES).toString("hex");
-    await save(database, { format: FORMAT, instance, secret: { kind: secretKey.kind, check: seal.check } });
-    return { seal, instanceId: instance };
+    const secret = { kind: secretKey.kind, check: seal.check };
+    await save(database, { format: FORMAT, instance: freshInstance(), places: [place], secret });
+    return seal;
   }
   if (meta.format !== FORMAT) {
     throw new OperatorError(`the store has format ${meta.format}; this version of Signpost reads format ${FORMAT}`);
   }
-  if (meta.secret.check === seal.check) return { seal, instanceId: meta.instance };
+  if (meta.secret.check === seal.check) return seal;
   const previous = previousFileKey === undefined ? undefined : makeSeal(previousFileKey);
   const isFirstClusterKey = secretKey.kind === "cluster" && meta.secret.kind === "file";
   if (!isFirstClusterKey || previous?.check !== meta.secret.check) throw new OperatorError(faultText(secretKey, meta));
@@ -52,7 +51,7 @@ export async function settleSecrets(
     writeMeta(database, { ...meta, secret: { kind: "cluster", check: seal.check } });
     return true;
   });
-  return { seal, instanceId: meta.instance };
+  return seal;
 }
 
 function faultText({ kind }: SecretKey, { secret }: Meta): string {

@@ -185,7 +185,7 @@ export type JournalOptions = {
 export type Store = StoreReader &
   AsyncDisposable & {
     readonly nodeId: string;
-    /** Random, made anew with a fresh store and at a restore. */
+    /** Random, made anew with a fresh store, for a copy of one, and when one was put back; then peers hear of it after a restart. */
     readonly instanceId: string;
     /**
      * Runs `work` as one transaction and resolves with its result once it is on the disk and the listeners have heard.

@@ -118,6 +118,7 @@ export function fakeReplicaStore(nodeId: string): FakeReplicaStore {
   return {
     nodeId,
     instanceId,
+    auditInstance: () => instanceId,
     ...replicaPart(fake),
     put: (keys, stamp) => {
       for (const key of keys) setItem(fake, key, stamp);
@@ -142,7 +143,7 @@ export function fakeReplicaStore(nodeId: string): FakeReplicaStore {
   };
 }
 
-function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId"> {
+function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId" | "auditInstance"> {
   return {
     onItems: (listener) => {
       fake.itemListeners.add(listener);
@@ -157,6 +158,7 @@ function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId">
       return { items, cursor: page.length < keys.length ? page.at(-1) : undefined };
     },
     digest: digestOf(fake),
+    renewAuditInstance: () => Promise.reject(new Error("nobody copies this store")),
     auditVector: () => ({ ...fake.vector }),
     auditAfter: (instance, sequence, limit) => (fake.audit.get(instance) ?? []).slice(sequence, sequence + limit),
     applyAudit: (entries) => {

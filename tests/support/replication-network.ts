@@ -208,6 +208,7 @@ function tracked(time: VirtualTime, store: ReplicatedStore): ReplicatedStore {
     ...store,
     applyRemote: (items, options) => time.track(store.applyRemote(items, options)),
     applyAudit: (entries) => time.track(store.applyAudit(entries)),
+    renewAuditInstance: (instance) => time.track(store.renewAuditInstance(instance)),
     setAgreement: (atMs, agreements) => time.track(store.setAgreement(atMs, agreements)),
     startOver: (knownMs) => time.track(store.startOver(knownMs)),
     digest: {
