@@ -12,7 +12,7 @@ import type { Kind, NaturalKey } from "./objects.ts";
 /** What LMDB takes with pages of 4,096 bytes. */
 export const KEY_BYTES_MAX = 1978;
 /** What the store puts before a natural key (its table, an id or a stamp) stays below this. */
-const KEY_BYTES_RESERVED = 200;
+export const KEY_BYTES_RESERVED = 200;
 
 /** One byte a kind; a number is never used again for another kind. */
 export const KIND_BYTES = {

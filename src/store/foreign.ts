@@ -3,8 +3,10 @@
  * lost while a cluster is upgraded. They lie apart, sealed as a whole, for nobody here knows where their secrets are. Of two
  * versions the one that `compareVersions` prefers stays. A version that knows the kind merges them when it opens the store.
  */
+import { KEY_BYTES_MAX, KEY_BYTES_RESERVED } from "../model/keys.ts";
+import { Refusal } from "../model/refusal.ts";
 import { versionOfZero } from "./counted.ts";
-import { type Database, TABLE } from "./database.ts";
+import { type Database, TABLE, VALUE_BYTES_MAX } from "./database.ts";
 import type { Counted } from "./digest-tree.ts";
 import { compareVersions } from "./envelope.ts";
 import type { RawItem } from "./raw-items.ts";
@@ -35,15 +37,18 @@ function countedItem(item: KindItem): Counted {
   return { ...nothing, dueMs: content.kind === "tombstone" ? collectionMs(stamp) : 0, version };
 }
 
-/** Whether it is news. */
+/** Whether it is news. Throws Refusal where it takes more than a row may hold, before anything is written. */
 export function mergeForeign(database: Database, seal: Seal, trace: Trace | undefined, item: KindItem): boolean {
   const key = keyOf(item);
+  const json = JSON.stringify(item);
+  if (key.length > KEY_BYTES_MAX - KEY_BYTES_RESERVED || Buffer.byteLength(json) > VALUE_BYTES_MAX)
+    throw new Refusal("invalid_request", `this ${item.kind} takes more than may be stored`);
   const text = database.get(TABLE.FOREIGN, key);
   const current: ForeignRow | undefined = text === undefined ? undefined : JSON.parse(text);
   if (current !== undefined && !isLater(openRow(key, current, seal), item)) return false;
   const after = countedItem(item);
   const { version, dueMs } = after;
-  const row: ForeignRow = { version, dueMs, sealed: seal.sealText(purposeOf(key), JSON.stringify(item)) };
+  const row: ForeignRow = { version, dueMs, sealed: seal.sealText(purposeOf(key), json) };
   database.put(TABLE.FOREIGN, key, JSON.stringify(row));
   trace?.noteForeign(refOf(item), current && countedForeign(current), after);
   return true;

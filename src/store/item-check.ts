@@ -1,4 +1,8 @@
-/** Whether what came from another store is an item at all. Bodies are not judged by this version's rules: a newer one may have made them. */
+/**
+ * Whether what came from another store is an item at all. Bodies are not judged by this version's rules, for a newer one may have
+ * made them, but for what all who read them take for granted.
+ */
+import { isBodyOf, isShallow } from "../model/body-shapes.ts";
 import { type Bodies, type Kind, NATURAL_KEYS, type NaturalKey } from "../model/objects.ts";
 import type { Envelope } from "./envelope.ts";
 import type { RawItem } from "./raw-items.ts";
@@ -98,7 +102,7 @@ function isSeen(value: unknown): boolean {
 
 function isContent(value: unknown): boolean {
   if (!isLoose(value)) return false;
-  if (value.kind === "body") return isLoose(value.body);
+  if (value.kind === "body") return isLoose(value.body) && isShallow(value.body);
   return value.kind === "tombstone" && (value.movedTo === undefined || isKey(value.movedTo));
 }
 
@@ -107,6 +111,7 @@ function isKeyOfBody(kind: string, key: NaturalKey, { content }: Envelope): bool
   if (!isKnownKind(kind)) return true;
   if ((kind === "zone" || kind === "record") && !isZoneName(key[0])) return false;
   if (content.kind !== "body") return true;
+  if (!isBodyOf(kind, content.body)) return false;
   const own = naturalKey(kind, content.body);
   return own.length === key.length && own.every((part, index) => part === key[index]);
 }

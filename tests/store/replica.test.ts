@@ -166,9 +166,10 @@ test("what is no audit entry of another instance is left out", async () => {
     of("other-2", { time: "never" }),
     of("other-3", { time: new Date(START + 3 * DAY_MS).toISOString() }),
     of("other-4", { before: "x".repeat(300_000) }),
+    of("other-5", { after: deepValue() }),
   ];
   await store.applyAudit(bad as never);
-  assert.deepEqual(store.auditVector(), { [store.instanceId]: 1, other: 4 });
+  assert.deepEqual(store.auditVector(), { [store.instanceId]: 1, other: 5 });
   assert.equal(store.auditPage({}, { limit: 100 }).entries.length, 1);
 });
 
@@ -299,6 +300,41 @@ test("fields that this version does not know stay in a body", async () => {
   };
   assert.deepEqual(await store.applyRemote([item]), []);
   assert.deepEqual(store.items([store.refOf(item)]), [item]);
+});
+
+/** Whoever goes through it by recursion does not come back. */
+function deepValue(): unknown {
+  return JSON.parse("[".repeat(50_000) + "]".repeat(50_000));
+}
+
+test("bodies that would stop who reads them are refused, and rows and keys that cannot be written", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  const stamp = `${Date.now().toString(16).padStart(12, "0")}0001-n2`;
+  const object = (kind: string, key: readonly string[], body: object) => ({
+    ...{ item: "object", kind, key },
+    envelope: { stamp, born: stamp, life: "", renames: 0, seen: {}, id: "x_1", content: { kind: "body", body } },
+  });
+  const check = {
+    ...{ id: "x_1", name: "web", protocol: "tcp", target: "192.0.2.1:1", interval_seconds: 0, timeout_seconds: 1 },
+    failure_threshold: 1,
+  };
+  const bad: unknown[] = [
+    object("healthcheck", ["web"], check),
+    object("healthcheck", ["web"], { ...check, interval_seconds: 1, id: null }),
+    object("healthcheck", ["web"], { ...check, interval_seconds: 1, later: deepValue() }),
+    object("config", ["cluster"], { name: "cluster", settings: [] }),
+    object("gadget", ["x"], { later: deepValue() }),
+    object("gadget", ["x"], { text: "x".repeat(70_000) }),
+    object("gadget", ["x".repeat(1_000), "x".repeat(1_000)], {}),
+  ];
+  const good = [object("healthcheck", ["web"], { ...check, interval_seconds: 1 }), object("gadget", ["x"], { at: 1 })];
+  const refused = await store.applyRemote([...bad, ...good] as never);
+  assert.deepEqual(
+    refused,
+    bad.map((_, index) => ({ index, reason: "malformed" })),
+  );
+  assert.deepEqual(titles(all(store)), ["object web", "object x"]);
 });
 
 test("malformed items are refused by their index, and the others of their batch are merged", async () => {
