@@ -260,7 +260,7 @@ function answerRead(
     }
   } else refuseUnread(query, unreadRcode(query));
   if (state.trace !== undefined) traceResult(state);
-  putOpt(query, edns);
+  putOpt(query, edns, state.signatureBytes);
   putHeader(query, state.headerFlags);
   if (query.truncated) counters[COUNTER.TRUNCATED]! += 1;
   if (state.isBlocked) counters[COUNTER.BLOCKED]! += 1;

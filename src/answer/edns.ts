@@ -25,14 +25,14 @@ export function optLength(query: Query, options: EdnsOptions): number {
   let length = OPT_LENGTH;
   if (query.cookieLength > 0) length += OPTION_HEADER + COOKIE_WORDS * 4;
   if (query.wantsNsid && options.nodeId.length > 0) length += OPTION_HEADER + options.nodeId.length;
-  if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) length += OPTION_HEADER + 2;
+  if (tellsIdleTime(query)) length += OPTION_HEADER + 2;
   if (query.subnetLength > 0) length += OPTION_HEADER + query.subnetLength;
   if (isPadded(query)) length += OPTION_HEADER;
   return length;
 }
 
-/** Appends the OPT RR. `query.cookie` holds the cookie to answer with. */
-export function putOpt(query: Query, options: EdnsOptions): void {
+/** Appends the OPT RR. `query.cookie` holds the cookie to answer with; a signature of so many bytes will follow. */
+export function putOpt(query: Query, options: EdnsOptions, signatureBytes: number): void {
   if (!query.hasEdns) return;
   const { data } = query;
   const start = query.at;
@@ -48,16 +48,21 @@ export function putOpt(query: Query, options: EdnsOptions): void {
   if (query.wantsNsid && options.nodeId.length > 0) {
     at = putBytes(data, at, EDNS_OPTION.NSID, options.nodeId);
   }
-  if (query.wantsKeepalive && query.transport !== TRANSPORT.UDP) {
+  if (tellsIdleTime(query)) {
     at = putNumber(data, at, EDNS_OPTION.TCP_KEEPALIVE, options.tcpIdleSeconds * 10);
   }
   if (query.subnetLength > 0) at = putSubnet(data, at, query);
   const errorEnd = at + OPTION_HEADER + 2 + (padding ? OPTION_HEADER : 0);
   if (query.extendedError >= 0 && errorEnd <= end) at = putNumber(data, at, EDNS_OPTION.EDE, query.extendedError);
-  if (padding) at = putPadding(query, at, end);
+  if (padding) at = putPadding(query, at, end, signatureBytes);
   data.setUint16(start + 9, at - start - OPT_LENGTH);
   query.at = at;
   query.additionals++;
+}
+
+/** Over UDP there is no connection (RFC 7828 section 3.2.1), and over HTTPS it is HTTP's to keep. */
+function tellsIdleTime({ wantsKeepalive, transport }: Query): boolean {
+  return wantsKeepalive && (transport === TRANSPORT.TCP || transport === TRANSPORT.DOT);
 }
 
 /** Over UDP and TCP whoever listens reads the answer itself, and padding would hide nothing (RFC 7830 section 6). */
@@ -65,10 +70,10 @@ function isPadded(query: Query): boolean {
   return query.wantsPadding && (query.transport === TRANSPORT.DOT || query.transport === TRANSPORT.DOH);
 }
 
-/** The last option: it fills the message to a whole number of blocks, or to its end. */
-function putPadding({ bytes, data, start }: Query, at: number, end: number): number {
-  const blocks = Math.ceil((at + OPTION_HEADER - start) / PADDING_BLOCK);
-  const paddedEnd = Math.min(start + blocks * PADDING_BLOCK, end);
+/** The last option: it fills the message, signature included, to a whole number of blocks, or to its end. */
+function putPadding({ bytes, data, start }: Query, at: number, end: number, signatureBytes: number): number {
+  const blocks = Math.ceil((at + OPTION_HEADER - start + signatureBytes) / PADDING_BLOCK);
+  const paddedEnd = Math.min(start + blocks * PADDING_BLOCK - signatureBytes, end);
   const from = putOption(data, at, EDNS_OPTION.PADDING, paddedEnd - at - OPTION_HEADER);
   bytes.fill(0, from, paddedEnd);
   return paddedEnd;

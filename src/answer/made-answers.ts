@@ -79,7 +79,7 @@ export function createMadeAnswers(tools: MadeTools, alone: Query, seed: number):
     state.query = alone;
     alone.transport = transport;
     refuseUnread(alone, rcode);
-    putOpt(alone, tools.edns);
+    putOpt(alone, tools.edns, state.signatureBytes);
     putHeader(alone, 0);
     return noteMade(tools, alone.at - offset, address, addressOffset, addressLength);
   }

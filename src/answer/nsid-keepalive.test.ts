@@ -40,8 +40,9 @@ test("a client on TCP hears the idle time in units of 100 ms (RFC 7828)", () => 
   assert.equal(option(lab, EDNS_OPTION.TCP_KEEPALIVE, "", TRANSPORT.DOT), "00aa");
 });
 
-test("one on UDP does not (RFC 7828 section 3.2.1)", () => {
+test("one on UDP does not (RFC 7828 section 3.2.1), nor one over HTTPS, whose connections are HTTP's", () => {
   assert.equal(option(openLab([ZONE]), EDNS_OPTION.TCP_KEEPALIVE), undefined);
+  assert.equal(option(openLab([ZONE]), EDNS_OPTION.TCP_KEEPALIVE, "", TRANSPORT.DOH), undefined);
 });
 
 test("one on TCP that does not ask does not either", () => {

@@ -44,6 +44,16 @@ test("over encrypted transports a padded query has an answer padded to blocks of
   }
 });
 
+test("where the answer is signed, its signature is part of the blocks", () => {
+  const signatureBytes = 88;
+  lab.answerer.setView(signatureBytes, false);
+  for (const size of sizes) {
+    const { length } = ask(`t${size}.example.test. TXT`, TRANSPORT.DOT);
+    assert.equal((length + signatureBytes) % 468, 0, `${size}: ${length}`);
+  }
+  lab.answerer.setView(0, false);
+});
+
 test("so are negative answers and refusals, with their extended errors", () => {
   for (const question of ["nope.example.test. A", "www.elsewhere.test. A", "example.test. AXFR"]) {
     assert.equal(ask(question, TRANSPORT.DOT).length, 468);
