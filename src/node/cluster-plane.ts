@@ -18,6 +18,7 @@ import { createZoneActivator } from "../commands/zone-activation.ts";
 import { addressToText, hostText } from "../listen/address.ts";
 import type { NodeBody } from "../model/objects.ts";
 import type { Emit } from "../notify/event.ts";
+import { clockAheadMs } from "../replication/identity.ts";
 import { createPeers, type Peers } from "../replication/peers.ts";
 import { createReplicator, type Replicator } from "../replication/replicator.ts";
 import type { NodeStore } from "../store/open-store.ts";
@@ -61,6 +62,8 @@ export type ClusterPlane = AsyncDisposable & {
   readonly complete: Promise<void>;
   /** Resolves when the peers that are alive have what this node has committed up to now, or after the time. */
   readonly settled: (timeoutMs: number) => Promise<void>;
+  /** How far this node's clock is ahead of the cluster's, milliseconds. */
+  readonly clockAheadMs: () => number;
   readonly parts: ClusterParts;
 };
 
@@ -138,6 +141,8 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
     isComplete: replicator.isComplete,
     complete,
     settled: async (timeoutMs) => void (await replicator.acknowledgedBy([], timeoutMs)),
+    clockAheadMs: () =>
+      clockAheadMs(peers.states().flatMap(({ outgoing, incoming }) => (outgoing ?? incoming)?.skewMs ?? [])),
     parts,
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   };

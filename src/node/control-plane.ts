@@ -7,6 +7,7 @@ import type { Address } from "../listen/address.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import { openStorePublisher, type StorePublisher } from "../publish/store-publisher.ts";
 import { type NodeStore, openStore } from "../store/open-store.ts";
+import { createClockGuard } from "./clock-guard.ts";
 import { registerCluster } from "./cluster-metrics.ts";
 import type { ClusterPlane } from "./cluster-plane.ts";
 import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
@@ -49,19 +50,13 @@ export async function openControlPlane(
   options: ControlPlaneOptions,
   closing: AsyncDisposableStack,
 ): Promise<ControlPlane> {
-  const { config, keys, log, metrics, nodeId } = options;
+  const { config, log, metrics, nodeId } = options;
   // First in, so that the last events are waited for when nothing else is open any more.
   const notifier = closing.use(openNotifier({ config, nodeId, registry: metrics.registry, log }));
-  const opened = await openStore({
-    directory: config["node.data_dir"],
-    nodeId,
-    secretKey: keys.store,
-    ...(keys.formerStore === undefined ? {} : { previousFileKey: keys.formerStore }),
-    auditRetentionDays: config["audit.retention_days"],
-    log,
-  });
+  const opened = await openNodeStore(options);
   closing.use(opened);
-  const store = timed(opened, metrics.registry);
+  const clock = createClockGuard(log);
+  const store = clock.guarded(timed(opened, metrics.registry));
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
   if (imported.refused.length > 0) throw new ZoneFilesRefused(imported);
@@ -99,7 +94,10 @@ export async function openControlPlane(
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
   const cluster = await openCluster(options, opened, context, notifier, publisher);
-  if (cluster !== undefined) closing.use(cluster);
+  if (cluster !== undefined) {
+    closing.use(cluster);
+    clock.follow(cluster.clockAheadMs);
+  }
   closing.use(await openPrimary(options, context, publisher, cluster));
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
@@ -122,6 +120,17 @@ export async function openControlPlane(
   followTransport(store, options.onTransport);
   registerSecure(options.shared, metrics.registry);
   return { store, publisher, api, imported, queryLog, cluster };
+}
+
+function openNodeStore({ config, keys, nodeId, log }: ControlPlaneOptions): Promise<NodeStore> {
+  return openStore({
+    directory: config["node.data_dir"],
+    nodeId,
+    secretKey: keys.store,
+    ...(keys.formerStore === undefined ? {} : { previousFileKey: keys.formerStore }),
+    auditRetentionDays: config["audit.retention_days"],
+    log,
+  });
 }
 
 async function openCluster(

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import {
   bestSkewMs,
+  clockAheadMs,
   commonVersion,
   decodeHello,
   encodeHello,
@@ -83,4 +84,21 @@ test("a clock's distance is taken from the answer that came soonest", () => {
   assert.deepEqual(skewSample(100, 1_000, 1_200), { skewMs: 250, roundTripMs: 100 });
   const samples = [skewSample(400, 10_000, 10_000), skewSample(2, 10_000, 9_000), skewSample(80, 10_000, 9_100)];
   assert.equal(bestSkewMs(samples), -999);
+  assert.equal(bestSkewMs([...samples, skewSample(40, 10_000, 310_000)]), 300_020);
+});
+
+test("a clock is off by how far it is from the middle of all; of two middles the earlier counts", () => {
+  const cases = [
+    [[], 0],
+    [[3, -4], 0],
+    // One that is ahead refuses, and the others do not.
+    [[-300_000], 300_000],
+    [[300_000], 0],
+    [[-300_000, -300_010], 300_000],
+    [[0, 300_000], 0],
+    [[300_000, 300_010], -300_000],
+    [[0, -300_000, -300_000], 300_000],
+    [[0, 300_000, 300_000], 0],
+  ] as const;
+  for (const [skews, expected] of cases) assert.equal(clockAheadMs(skews), expected, JSON.stringify(skews));
 });

@@ -115,8 +115,25 @@ export function skewSample(roundTripMs: number, wallMs: number, peerWallMs: numb
 
 export const SKEW_SAMPLES = 8;
 
-/** The sample whose answer came soonest is off by the least. */
+/** Samples that are further apart than the way there and back explains, and than clocks drift: one of the clocks was set. */
+const STEP_MS = 1_000;
+
+/** In the order of time. The sample whose answer came soonest is off by the least; those of before a clock was set say nothing. */
 export function bestSkewMs(samples: readonly SkewSample[]): number {
-  const best = samples.reduce((least, sample) => (sample.roundTripMs < least.roundTripMs ? sample : least));
+  const latest = samples.at(-1);
+  if (latest === undefined) return 0;
+  const isOfNow = ({ skewMs, roundTripMs }: SkewSample) =>
+    Math.abs(skewMs - latest.skewMs) <= (roundTripMs + latest.roundTripMs) / 2 + STEP_MS;
+  const best = samples.filter(isOfNow).reduce((least, each) => (each.roundTripMs < least.roundTripMs ? each : least));
   return Math.round(best.skewMs);
+}
+
+/**
+ * How far this node's clock is ahead of the cluster's, by how far the clocks of its peers are ahead of its own: the middle one of
+ * all, its own among them, counts. Of two middle ones the earlier does, for what carries a late stamp is what others refuse.
+ */
+export function clockAheadMs(skewsMs: readonly number[]): number {
+  const sorted = [0, ...skewsMs].sort((left, right) => left - right);
+  const middle = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+  return middle === 0 ? 0 : -middle;
 }
