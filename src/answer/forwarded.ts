@@ -1,10 +1,11 @@
 /** Answers for names that no zone of ours holds: the way of the default forwarder, conditional forwarders and stub zones. */
 import { CLASS, EDE, FLAG, RCODE, RRTYPE } from "../dns/codes.ts";
+import { findBlocked } from "../image/blocklist.ts";
 import { putBlocked } from "./blocked.ts";
 import { isRecursionOffered } from "./client.ts";
 import { PUT_HIT } from "./hit.ts";
 import { putHit, spellLast } from "./put-hit.ts";
-import { SOUGHT, seek, seekDelegated, seekNothing } from "./seek.ts";
+import { SOUGHT, seek, seekDelegated } from "./seek.ts";
 import type { Spelled } from "./spelled.ts";
 import { type AnswerState, CHAIN_MAX, keepQuery, lack, STEP, type Step, truncate, wantsRecursion } from "./state.ts";
 import { traceCache, traceFollow, traceRoute, traceStopped } from "./trace-names.ts";
@@ -14,9 +15,9 @@ export function answerElsewhere(state: AnswerState, name: Spelled, next: Spelled
   const { query, lookup } = state;
   const traced = state.trace !== undefined;
   if (!state.forwards || query.class !== CLASS.IN) return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);
-  const isOffered = isRecursionOffered(state);
-  const sought = isOffered ? seek(state, name.key, query.type, !wantsRecursion(state)) : seekNothing(state, name.key);
-  if (isOffered && hops === 0 && state.route !== 0) state.headerFlags |= FLAG.RA;
+  if (!isRecursionOffered(state)) return answerOutside(state, name, hops);
+  const sought = seek(state, name.key, query.type, !wantsRecursion(state));
+  if (hops === 0 && state.route !== 0) state.headerFlags |= FLAG.RA;
   switch (sought) {
     case SOUGHT.BLOCKED:
       if (traced) traceRoute(state, name, "blocklist", state.listed);
@@ -25,12 +26,23 @@ export function answerElsewhere(state: AnswerState, name: Spelled, next: Spelled
       return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);
     case SOUGHT.PROHIBITED:
       return refuse(state, name, hops, EDE.PROHIBITED);
-    case SOUGHT.NOT_OFFERED:
-      return refuse(state, name, hops, EDE.PROHIBITED, "not-offered");
     default:
       if (traced) traceRoute(state, name, lookup.route === 0 ? "default" : "route", lookup.apexLabel);
       return answerSought(state, name, next, hops, sought === SOUGHT.HIT);
   }
+}
+
+/** As `answerElsewhere`, for a sender that recursion is not offered to: the cache is not for it either. The blocklist is for everybody. */
+function answerOutside(state: AnswerState, name: Spelled, hops: number): Step {
+  state.listed = findBlocked(state.view, name.key);
+  if (state.listed >= 0) {
+    if (state.trace !== undefined) traceRoute(state, name, "blocklist", state.listed);
+    return putBlocked(state, name, state.listed);
+  }
+  const isNobodys = state.lookup.route === 0 && state.defaultRoute === 0;
+  if (isNobodys) return refuse(state, name, hops, EDE.NOT_AUTHORITATIVE);
+  state.isRecursionRefused = wantsRecursion(state);
+  return refuse(state, name, hops, EDE.PROHIBITED, "not-offered");
 }
 
 /** Answers for a name at or below a zone cut of ours, as the name servers do that the cut names. */

@@ -18,8 +18,6 @@ export const SOUGHT = {
   NONE: 3,
   /** The route refuses ANY. */
   PROHIBITED: 4,
-  /** Recursion is not offered to the sender. */
-  NOT_OFFERED: 5,
 } as const;
 export type Sought = (typeof SOUGHT)[keyof typeof SOUGHT];
 
@@ -43,17 +41,6 @@ export function seek(state: AnswerState, key: NameKey, type: number, freshOnly: 
   if (route === 0) return SOUGHT.NONE;
   if (isProhibited) return SOUGHT.PROHIBITED;
   return isHit && routeAgain(state, route, routing) ? SOUGHT.HIT : SOUGHT.MISS;
-}
-
-/** As `seek`, for a sender that recursion is not offered to: what the cache has is not for it. The blocklist is for everybody. */
-export function seekNothing(state: AnswerState, key: NameKey): Sought {
-  const { view, lookup } = state;
-  state.route = lookup.route === 0 ? state.defaultRoute : lookup.route;
-  state.listed = findBlocked(view, key);
-  if (state.listed >= 0) return SOUGHT.BLOCKED;
-  if (state.route === 0) return SOUGHT.NONE;
-  state.isRecursionRefused = wantsRecursion(state);
-  return SOUGHT.NOT_OFFERED;
 }
 
 /** As `seek`, of a name at or below a zone cut of ours, which goes to the name servers that the cut names. */
