@@ -47,6 +47,11 @@ export const HEALTH_LIFELESS_AFTER_MS = 10_000;
 export const RESOLVE_LIFELESS_AFTER_MS = 10_000;
 /** Nor has the thread of DNS over TLS and HTTPS. */
 export const SECURE_LIFELESS_AFTER_MS = 10_000;
+/**
+ * A thread that does not run yet may take longer for what it starts with: on a machine with much other work one that was ended
+ * for that would be replaced by one that is as slow, for ever.
+ */
+export const START_MS_MAX = 60_000;
 /** A thread that is ended ends at once; one that has not by then never will. */
 export const STUCK_AFTER_MS = 5_000;
 

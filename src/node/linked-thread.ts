@@ -2,7 +2,7 @@
 import { MessageChannel, type MessagePort, type Transferable } from "node:worker_threads";
 import type { Log, LogLine } from "../base/log.ts";
 import { EPOCH_STRIDE, EPOCHS_AT, type SharedImage } from "../image/shared.ts";
-import { countRestart, giveLifeSign, lifeSignAgeMs, type NodeStatus, setRunning } from "./status.ts";
+import { countRestart, giveLifeSign, isAlive, type NodeStatus, setRunning } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 
 /** To the supervisor. */
@@ -53,7 +53,7 @@ export function superviseLinked<Command = never>(options: LinkedOptions): Linked
     name,
     entry,
     log,
-    isAlive: () => lifeSignAgeMs(status, name) < options.lifelessMs,
+    isAlive: () => isAlive(status, name, options.lifelessMs),
     workerOptions: () => {
       giveLifeSign(status, name);
       const { port1, port2 } = new MessageChannel();

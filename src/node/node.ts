@@ -39,7 +39,7 @@ import {
   countRestart,
   createNodeStatus,
   giveLifeSign,
-  lifeSignAgeMs,
+  isAlive,
   type NodeStatus,
   setRunning,
   setStopping,
@@ -262,7 +262,7 @@ function startControl(
       entry: frame.plan.control,
       log,
       // The first start may import large files in one go, and the operator is there.
-      isAlive: () => started === undefined || lifeSignAgeMs(status, "control") < frame.plan.controlLifelessMs,
+      isAlive: () => started === undefined || isAlive(status, "control", frame.plan.controlLifelessMs),
       workerOptions: () => {
         giveLifeSign(status, "control");
         const healthPort = health.connect();

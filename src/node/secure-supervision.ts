@@ -11,7 +11,7 @@ import { LISTENER_HEAP_MB } from "./limits.ts";
 import { clearEpoch, type ListenerThread } from "./listener-threads.ts";
 import type { ResolveSupervision } from "./resolve-supervision.ts";
 import type { SecureCommand, SecureData } from "./secure-thread.ts";
-import { countRestart, giveLifeSign, lifeSignAgeMs, type NodeStatus, setRunning } from "./status.ts";
+import { countRestart, giveLifeSign, isAlive, type NodeStatus, setRunning } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 
 export type SecureSupervisionOptions = {
@@ -81,7 +81,7 @@ function startSecure(
     name: NAME,
     entry: plan.secure,
     log,
-    isAlive: () => lifeSignAgeMs(status, NAME) < plan.secureLifelessMs,
+    isAlive: () => isAlive(status, NAME, plan.secureLifelessMs),
     workerOptions: () => {
       giveLifeSign(status, NAME);
       const resolvePort = resolve.connectListener(thread, (port) =>

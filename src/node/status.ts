@@ -1,4 +1,4 @@
-import { LIFE_SIGN_MS } from "./limits.ts";
+import { LIFE_SIGN_MS, START_MS_MAX } from "./limits.ts";
 
 /**
  * What the supervisor and its threads tell each other without a message: which threads run and how often each was
@@ -56,9 +56,10 @@ export function giveLifeSigns(status: NodeStatus, thread: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** How long ago the last one was, milliseconds. */
-export function lifeSignAgeMs(status: NodeStatus, thread: string): number {
-  return (secondsNow() - load(status, threadWord(status, thread, LIFE_SIGN))) * 1000;
+/** Whether the last one is younger than `lifelessMs`, or the thread is still within the time that a start may take. */
+export function isAlive(status: NodeStatus, thread: string, lifelessMs: number): boolean {
+  const ageMs = (secondsNow() - load(status, threadWord(status, thread, LIFE_SIGN))) * 1000;
+  return ageMs < (isRunning(status, thread) ? lifelessMs : Math.max(lifelessMs, START_MS_MAX));
 }
 
 /** `performance.now` begins anew in every thread, this clock does not. */
