@@ -21,7 +21,8 @@ const root = fileURLToPath(new URL("..", import.meta.url));
  * These wait for probes, retries, upstreams, other members and time-outs most of their time, each with ports and addresses of
  * its own.
  */
-const WAITING = /^tests\/(cluster\/|scenarios\/((steer|notify|forward)-|(debug-capture|query-log)\.))/;
+const WAITING =
+  /^tests\/(cluster\/|scenarios\/((steer|notify|forward|primary|transport)[-.]|(debug-capture|query-log)\.))/;
 /** These have neither sockets nor processes, and only compute. */
 const SIMULATED = /^tests\/cluster\/[^/]*simulated/;
 const WAITING_CONCURRENCY = 3;
