@@ -2,8 +2,11 @@
 
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { ipFromText } from "../base/ip.ts";
+import { ipFromText, unmappedIp } from "../base/ip.ts";
 import type { Member } from "../cluster/member.ts";
+import type { Endpoint } from "../cluster/messages.ts";
+import { addressToText } from "../listen/address.ts";
+import type { Hello } from "../replication/identity.ts";
 
 /** Of a member: the instance of its store, and what others show of it before its own object has come. */
 export type NodeMeta = { readonly instance: string; readonly region: string; readonly version: string };
@@ -49,6 +52,24 @@ export function otherInstance(members: readonly Member[], id: string, instance: 
   if (member === undefined) return undefined;
   const known = decodeMeta(member.meta).instance;
   return known === "" || known === instance ? undefined : `a node with the id ${id} is alive with another store`;
+}
+
+/**
+ * The same for a copy of a running node, which has its store's instance too: it says that it is elsewhere. A node that was moved
+ * is refused likewise, until its former self is known to be gone.
+ */
+export function otherAddress(
+  members: readonly Member[],
+  { nodeId, address }: Pick<Hello, "nodeId" | "address">,
+): string | undefined {
+  const member = members.find(({ name, state }) => name === nodeId && (state === "alive" || state === "suspect"));
+  if (member === undefined || address === undefined) return undefined;
+  const known = endpointText(member.endpoint);
+  return known === address ? undefined : `a node with the id ${nodeId} is alive at ${known}`;
+}
+
+export function endpointText({ address, port }: Endpoint): string {
+  return addressToText({ bytes: unmappedIp(address), port });
 }
 
 /** Whether it is told of anybody but itself: the list that all nodes share names the first of them alone at first. */

@@ -30,11 +30,13 @@ import {
   decodeRoot,
   encodeMeta,
   encodeRoot,
+  endpointText,
   joinsOthers,
+  otherAddress,
   otherInstance,
   resolveHost,
 } from "./cluster-members.ts";
-import { type ClusterParts, createClusterView, endpointText, standingOf } from "./cluster-view.ts";
+import { type ClusterParts, createClusterView, standingOf } from "./cluster-view.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
 import { type ReplicationFigures, type ReplicationSettings, replicationReadiness } from "./replication-readiness.ts";
@@ -95,10 +97,12 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
     createPeers({
       ...{ root: keys.streams, timers: systemTimers, log },
       self: () => ({
-        ...{ nodeId: store.nodeId, instanceId: store.instanceId, abilities: [] },
+        ...{ nodeId: store.nodeId, instanceId: store.instanceId, abilities: [], address: endpointText(self.endpoint) },
         ...{ collectedUpToMs: store.collectedUpToMs(), lastAgreementMs: store.lastAgreementMs() },
       }),
-      refusal: ({ nodeId, instanceId }) => otherInstance(membership.members(), nodeId, instanceId),
+      refusal: (hello) =>
+        otherInstance(membership.members(), hello.nodeId, hello.instanceId) ??
+        otherAddress(membership.members(), hello),
       onOutgoing: (channel) => replicator.attach(channel, true),
       onIncoming: (channel) => replicator.attach(channel, false),
       onReset: (nodeId) => membership.probeNow(nodeId),

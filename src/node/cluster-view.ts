@@ -1,11 +1,9 @@
 /** What the API shows of the cluster: members as they live, joined with what the streams and the store know of them. */
 import type { Member, Membership } from "../cluster/member.ts";
-import type { Endpoint } from "../cluster/messages.ts";
 import type { ClusterPort } from "../cluster/sockets.ts";
 import { systemTimers } from "../cluster/system-timers.ts";
 import type { ClusterNode, ClusterView, NodeStanding } from "../commands/cluster-view.ts";
 import type { ZoneActivator } from "../commands/zone-activation.ts";
-import { addressToText } from "../listen/address.ts";
 import type { NodeBody } from "../model/objects.ts";
 import type { PeerFigures } from "../replication/figures.ts";
 import type { Standing } from "../replication/messages.ts";
@@ -13,7 +11,7 @@ import type { Peers } from "../replication/peers.ts";
 import type { Replicator } from "../replication/replicator.ts";
 import type { NodeStore } from "../store/open-store.ts";
 import type { ItemRef } from "../store/replica.ts";
-import { decodeMeta } from "./cluster-members.ts";
+import { decodeMeta, endpointText } from "./cluster-members.ts";
 
 /** What runs of the cluster in this node. */
 export type ClusterParts = {
@@ -87,10 +85,6 @@ function nodeOf(
 
 function timeText(ms: number): string {
   return new Date(ms).toISOString();
-}
-
-export function endpointText({ address, port }: Endpoint): string {
-  return addressToText({ bytes: address, port });
 }
 
 /** What this node has of those zones; one that it does not hold is left out. */

@@ -16,6 +16,8 @@ export const VERSIONS: VersionRange = { least: 1, greatest: 1 };
 export type Hello = PeerIdentity & {
   readonly versions: VersionRange;
   readonly abilities: readonly string[];
+  /** host:port at which it is a member; absent where it does not say. */
+  readonly address?: string;
   readonly collectedUpToMs: number;
   readonly lastAgreementMs: number;
   /** The time of day when it was sent, milliseconds since 1970. */
@@ -35,6 +37,7 @@ export const HELLO_BYTES_MAX = 8 * 1024;
 const ABILITIES_MAX = 64;
 const ABILITY_CHARACTERS_MAX = 64;
 const ID_CHARACTERS_MAX = 256;
+const ADDRESS_CHARACTERS_MAX = 256;
 
 /** Over the exported secret, the role of who sends it and the whole hello, both ids with it. */
 function proofOf({ key, exported }: ProofKeys, role: Role, hello: Uint8Array): Buffer {
@@ -62,12 +65,16 @@ export function decodeHello(bytes: Uint8Array, keys: ProofKeys, role: Role): Rea
 
 function helloOf(value: unknown): Hello | undefined {
   if (!isRecord(value) || !isRecord(value.versions)) return undefined;
-  const { nodeId, instanceId, abilities, collectedUpToMs, lastAgreementMs, wallMs } = value;
+  const { nodeId, instanceId, abilities, address, collectedUpToMs, lastAgreementMs, wallMs } = value;
   const { least, greatest } = value.versions;
   if (!isId(nodeId) || !isId(instanceId) || !isAbilities(abilities)) return undefined;
   if (!isTime(collectedUpToMs) || !isTime(lastAgreementMs) || !isTime(wallMs)) return undefined;
   if (!isVersion(least) || !isVersion(greatest) || least > greatest) return undefined;
-  return { nodeId, instanceId, abilities, collectedUpToMs, lastAgreementMs, wallMs, versions: { least, greatest } };
+  if (address !== undefined && !isText(address, ADDRESS_CHARACTERS_MAX)) return undefined;
+  return {
+    ...{ nodeId, instanceId, abilities, collectedUpToMs, lastAgreementMs, wallMs, versions: { least, greatest } },
+    ...(address !== undefined && { address }),
+  };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

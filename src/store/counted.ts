@@ -43,6 +43,12 @@ export function countedZone({ floor, ending, serial, activation, alive }: ZoneRo
   return { zone: "", life: STAMP_ZERO, dueMs: alive ? 0 : collectionMs(floor), version: parts.join("|") };
 }
 
+/** Of the registers of a zone, its object and its records, whose digest is `records`. */
+export function digestOfZone(row: ZoneRow, object: StoredEnvelope, records: string, seal: Seal): string {
+  const parts = [countedZone(row).version, countedObject("zone", object, seal).version, records];
+  return hash("sha256", parts.join("\n")).slice(0, HASH_CHARACTERS);
+}
+
 /** A fact has one version only. */
 export const COUNTED_ALIAS: Counted = { zone: "", life: STAMP_ZERO, dueMs: 0, version: "alias" };
 

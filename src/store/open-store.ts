@@ -5,6 +5,7 @@ import { errorText, OperatorError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { absorbForeign } from "./absorb.ts";
 import { readAuditPage } from "./audit.ts";
+import { digestOfZone } from "./counted.ts";
 import { readCounts } from "./counts.ts";
 import { type Database, openDatabase, STORE_FOLDER } from "./database.ts";
 import { type DigestKeeper, makeDigest } from "./digest.ts";
@@ -14,7 +15,7 @@ import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
 import { machineId, preparePlace, settleInstance } from "./instance.ts";
 import { readJournal, readJournalEntry } from "./journal.ts";
 import type { RefusedItem, RemoteOptions } from "./merge.ts";
-import { readZoneRow } from "./objects.ts";
+import { readObject, readZoneRow } from "./objects.ts";
 import type { RawItem } from "./raw-items.ts";
 import { makeReader } from "./reader.ts";
 import type { ReplicaStore } from "./replica.ts";
@@ -45,7 +46,7 @@ export type NodeStore = Store &
   ReplicaStore & {
     /** Merges what another store has, as one transaction. Resolves, durably, with the items that it refused. */
     applyRemote(items: readonly RawItem[], options?: RemoteOptions): Promise<readonly RefusedItem[]>;
-    /** Over the versions of a zone's records, equal where two stores hold the same; undefined where there is no such zone. */
+    /** Over all that belongs to a zone, equal where two stores hold the same of it; undefined where there is no such zone. */
     zoneDigest(zone: string): string | undefined;
     /** How long the oldest read transaction has been open. */
     readerAgeMs(): number;
@@ -128,8 +129,10 @@ function assemble(
     journalPage: (page) => readJournal(database, page),
     journalEntry: (id) => readJournalEntry(database, seal, id),
     zoneDigest: (zone) => {
-      const { alive, floor } = readZoneRow(database, zone);
-      return alive ? counts.ofZone(zone, floor).digest : undefined;
+      const row = readZoneRow(database, zone);
+      const object = readObject(database, "zone", [zone]);
+      if (!row.alive || object === undefined) return undefined;
+      return digestOfZone(row, object, counts.ofZone(zone, row.floor).digest, seal);
     },
     readerAgeMs: () => database.readerAgeMs(),
     failure: () => database.failure(),

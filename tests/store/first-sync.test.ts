@@ -62,3 +62,25 @@ test("a zone that was made anew is not active by what was said of the old one", 
   assert.equal(second.store.stateOf("corp."), "active");
   assert.ok((second.store.serialOf("corp.") ?? 0) >= START / 1000);
 });
+
+test("the digest of a zone is equal where all that belongs to it is, and only there", async () => {
+  const stores = pair();
+  await using first = await stores.first;
+  await using second = await stores.second;
+  assert.equal(first.store.zoneDigest("corp."), undefined);
+  await withZone(first.store);
+  await send(first.store, second.store);
+  const seen = new Set<string | undefined>();
+  const differ = async (work: () => Promise<unknown>) => {
+    await work();
+    const digest = first.store.zoneDigest("corp.");
+    assert.ok(digest !== undefined && !seen.has(digest) && digest !== second.store.zoneDigest("corp."));
+    await exchange(first.store, second.store);
+    assert.equal(first.store.zoneDigest("corp."), second.store.zoneDigest("corp."));
+    seen.add(digest);
+  };
+  await differ(() => put(first.store, "a"));
+  await differ(() => first.store.write((tx) => tx.put("zone", zoneBody("corp.", { default_ttl: 99 }))));
+  await differ(() => first.store.write((tx) => tx.put("zone", zoneBody("corp.", { deletion_lock: true }))));
+  await differ(() => first.store.write((tx) => tx.delete("record", ["corp.", "a", "A"])));
+});
