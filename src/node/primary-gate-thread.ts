@@ -1,11 +1,14 @@
 /** Puts together what the thread that resolves does for updaters and secondaries. */
+import { ipToText, unmappedIp } from "../base/ip.ts";
 import type { Log } from "../base/log.ts";
 import { nameToText } from "../dns/name.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { limitFailures } from "../listen/failure-reports.ts";
 import type { FromPrimary, ToPrimary } from "../primary/messages.ts";
+import { createLimitedLog } from "./limited-log.ts";
 import type { AskOwn } from "./own-answers.ts";
 import { createPrimaryGate, isZone, type PrimaryGate } from "./primary-gate.ts";
+import { REFUSED_LINES_MAX, REFUSED_LINES_MS } from "./primary-limits.ts";
 import { createServedTransfers } from "./primary-transfers.ts";
 import { type AliasQuestionsOptions, createAliasQuestions } from "./primary-transfers-alias.ts";
 import { createUpdates } from "./primary-updates.ts";
@@ -64,6 +67,10 @@ export function createPrimary(options: PrimaryOptions): Primary {
     onFailure: failed("a transfer"),
     onReady,
   });
+  const complaints = createLimitedLog({
+    ...{ log, linesMax: REFUSED_LINES_MAX, whileMs: REFUSED_LINES_MS, now },
+    leftOut: { message: "messages that were refused and are not in the log", field: "messages" },
+  });
   const gate = createPrimaryGate({
     clients,
     updates,
@@ -72,6 +79,8 @@ export function createPrimary(options: PrimaryOptions): Primary {
     isOwnZone: (zone) => isZone(options.askOwn, zone),
     udpSize: options.maxUdpSize,
     nowSeconds: () => Math.floor(Date.now() / 1_000),
+    complain: (message, address, fields) =>
+      complaints("info", message, { address: ipToText(unmappedIp(address)), ...fields }),
     onReady,
   });
   return {

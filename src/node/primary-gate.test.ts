@@ -115,6 +115,7 @@ test("what may change nothing does not reach control; what is no update is FORME
   assert.equal(await rcode(queryBytes("sub.corp.test. SOA", { opcode: OPCODE.UPDATE })), RCODE.NOTAUTH);
   assert.equal(await rcode(queryBytes("corp.test. A", { opcode: OPCODE.UPDATE })), RCODE.FORMERR);
   assert.equal(world.asked.length, 0);
+  assert.deepEqual(world.lab.lines, Array(2).fill("an unsigned update was refused"));
   world.lab.link.sendPrimary({ ...SETTINGS, updates: { enabled: true, unsignedNetworks: [LOOPBACK] } });
   const asking = tcp.ask(UPDATE);
   await world.until(1);

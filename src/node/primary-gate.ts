@@ -3,8 +3,17 @@
  * signature goes back to where queries are answered.
  */
 import { type Cidr, cidrHolds, unmappedIp } from "../base/ip.ts";
+import type { LogFields } from "../base/log.ts";
 import { OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
-import { readTsig, refusalAnswer, signResponse, TSIG_ERROR, type TsigRequest, tsigBytes } from "../dns/tsig.ts";
+import {
+  readTsig,
+  refusalAnswer,
+  signResponse,
+  TSIG_ERROR,
+  type TsigRefusal,
+  type TsigRequest,
+  tsigBytes,
+} from "../dns/tsig.ts";
 import { parseUpdate } from "../dns/update.ts";
 import { HANDOVER_KIND } from "../image/handover.ts";
 import { recordAddress, recordKind, recordPort, recordQuery, recordTransport } from "../listen/handover-record.ts";
@@ -28,9 +37,14 @@ export type PrimaryGateOptions = {
   readonly udpSize: number;
   /** Since 1970. */
   readonly nowSeconds: () => number;
+  /** Hears why something was refused, as often as anybody asks for it. */
+  readonly complain: Complain;
   /** Something is to be sent. */
   readonly onReady: () => void;
 };
+
+/** `address` is the client's, `fields` never have a secret. */
+export type Complain = (message: string, address: Uint8Array, fields: LogFields) => void;
 
 export type PrimaryGate = {
   /** What an answerer has said to be for ROUTE.PRIMARY. */
@@ -126,12 +140,22 @@ function readSignature(state: State, settings: PrimarySettings, asked: Asked): v
       break;
     case "refused":
       state.signatures[refusalOutcome(request.error)] += 1;
+      state.complain("a signature is not good", recordAddress(asked.record), signatureFields(request, seconds));
       state.clients.reply(asked, refusalAnswer(request, seconds));
       break;
     case "verified":
       state.signatures.ok += 1;
       state.clients.serveSigned(signedBy(state, asked, request));
   }
+}
+
+/** What a person looks for who asks why: the wrong name, the wrong secret, or how far a clock is behind ours. */
+function signatureFields({ error, record }: TsigRefusal, nowSeconds: number): LogFields {
+  return {
+    outcome: refusalOutcome(error),
+    ...(record !== undefined && { key: canonicalName(record.name) }),
+    ...(record !== undefined && error === TSIG_ERROR.BADTIME && { behind_seconds: nowSeconds - record.timeSeconds }),
+  };
 }
 
 function refusalOutcome(error: number): keyof Signatures {
@@ -182,7 +206,9 @@ function update(state: State, settings: PrimarySettings, asked: Asked): void {
   else if (!enabled) answer(RCODE.REFUSED);
   else if (asked.signing === undefined && !holdsAddress(unsignedNetworks, address)) {
     // Whoever may change nothing has no business with `control`, and learns nothing by prerequisites.
-    answer(state.isOwnZone(parsed.zone) ? RCODE.REFUSED : RCODE.NOTAUTH);
+    const rcode = state.isOwnZone(parsed.zone) ? RCODE.REFUSED : RCODE.NOTAUTH;
+    state.complain("an unsigned update was refused", address, { zone: canonicalName(parsed.zone), rcode });
+    answer(rcode);
   } else {
     const keyName = asked.signing && canonicalName(asked.signing.keyName);
     updates.begin({ keyName, address: address.slice(), message: message.slice() }, samenessOf(asked), answer);
@@ -218,7 +244,10 @@ function transfer(state: State, settings: PrimarySettings, asked: Asked): void {
   state.denied += 1;
   // As for updates: what is not here is not here for anybody (RFC 5936 section 2.2.1).
   const isElsewhere = settings.transfers.enabled && !state.isOwnZone(request.zone);
-  clients.answerWith(asked, isElsewhere ? RCODE.NOTAUTH : RCODE.REFUSED);
+  const rcode = isElsewhere ? RCODE.NOTAUTH : RCODE.REFUSED;
+  const zone = canonicalName(request.zone);
+  state.complain("a transfer was refused", client.address, { zone, rcode, key: key && canonicalName(key.name) });
+  clients.answerWith(asked, rcode);
 }
 
 /** Whether an answer of our zones to SOA begins with that of this very name. */

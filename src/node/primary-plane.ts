@@ -18,6 +18,7 @@ import type { FromPrimary, PrimaryFigures, PrimaryKey, PrimarySettings, ToPrimar
 import type { StorePublisher } from "../publish/store-publisher.ts";
 import type { Store } from "../store/store.ts";
 import { openDnsNotify } from "./dns-notify-plane.ts";
+import { createLimitedLog } from "./limited-log.ts";
 import type { NodeMetrics } from "./metrics.ts";
 import {
   KEYS_PAGE,
@@ -213,18 +214,11 @@ async function publishedInTime({ settled }: PrimaryPlaneOptions["publisher"]): P
 
 /** One line an update that is not carried out, so many in a while: anybody may send them. */
 function createComplaints(log: Log) {
-  let sinceMs = Number.NEGATIVE_INFINITY;
-  let lines = 0;
-  let leftOut = 0;
-  return ({ rcode, detail }: Pick<UpdateOutcome, "rcode" | "detail">, key: string, address: string) => {
-    if (performance.now() - sinceMs >= REFUSED_LINES_MS) {
-      if (leftOut > 0) log("info", "updates that were not carried out and are not in the log", { updates: leftOut });
-      sinceMs = performance.now();
-      lines = 0;
-      leftOut = 0;
-    }
-    lines += 1;
-    if (lines > REFUSED_LINES_MAX) leftOut += 1;
-    else log("info", `an update was not carried out: ${detail}`, { rcode, address, ...(key !== "" && { key }) });
-  };
+  const limited = createLimitedLog({
+    ...{ log, linesMax: REFUSED_LINES_MAX, whileMs: REFUSED_LINES_MS },
+    leftOut: { message: "updates that were not carried out and are not in the log", field: "updates" },
+    now: () => performance.now(),
+  });
+  return ({ rcode, detail }: Pick<UpdateOutcome, "rcode" | "detail">, key: string, address: string) =>
+    limited("info", `an update was not carried out: ${detail}`, { rcode, address, ...(key !== "" && { key }) });
 }

@@ -150,6 +150,19 @@ test("a signature that is not right says why", async () => {
   const twice = signRequest(KEY, signRequest(KEY, query, seconds).bytes, seconds).bytes;
   assert.equal(decode(await exchangeUdp(server(), twice)).rcode, RCODE.FORMERR);
   assert.ok((await figure(node, 'svc_tsig_messages_total{outcome="badtime"}')) >= 1);
+  const lines = () => node.child.output().split("\n").slice(0, -1);
+  const complaints = () => lines().filter((line) => line.includes("a signature is not good"));
+  await waitFor("the log says so", 20_000, () => complaints().some((line) => line.includes("formerr")));
+  const said = complaints().map((line) => JSON.parse(line));
+  const told = said.map((line) => [line.outcome, line.key, line.address]);
+  assert.deepEqual(told.slice(0, 3), [
+    ["badkey", "nobody.", "127.0.0.1"],
+    ["badkey", "key-hmac-sha256.", "127.0.0.1"],
+    ["badsig", "key-hmac-sha256.", "127.0.0.1"],
+  ]);
+  const [behind] = said.flatMap(({ behind_seconds }) => behind_seconds ?? []);
+  assert.ok(behind >= 1_000 && behind < 1_060, `${behind} seconds`);
+  assert.ok(!node.child.output().includes(BASE64), "no secret is in the log");
 });
 
 test("other messages are answered as unsigned ones are, with a signature", async () => {
