@@ -17,7 +17,7 @@ import type { Config } from "./config.ts";
 import { apiAddress, type ControlPlane, openControlPlane, ZoneFilesRefused } from "./control-plane.ts";
 import type { NodeKeys } from "./keys.ts";
 import { SERVED_ZONES_NAMED } from "./limits.ts";
-import { type Component, createManagementServer, createProbe } from "./management.ts";
+import { type Component, createManagementServer, createProbe, storeComponent } from "./management.ts";
 import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
 import { createResolveLink, type ResolveLink } from "./resolve-link.ts";
@@ -185,9 +185,9 @@ const OPENING: Component = { ready: false, detail: "is being opened" };
 function componentsOf(plane: ControlPlane | undefined): Readonly<Record<string, Component>> {
   if (plane === undefined) return { store: OPENING, zones: OPENING, api: OPENING };
   const { waitingZones, failedZones } = plane.publisher.stats();
-  const zones = plane.store.count("zone");
+  const { store } = plane;
   return {
-    store: { ready: true, detail: `${zones} zones, ${plane.store.count("record")} records` },
+    store: storeComponent(store.failure(), store.count("zone"), store.count("record")),
     zones:
       failedZones === 0
         ? { ready: true, detail: waitingZones === 0 ? "all are published" : `${waitingZones} are being published` }

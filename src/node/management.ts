@@ -28,6 +28,12 @@ export function readinessOf(status: NodeStatus, opened: Readonly<Record<string, 
   return { ready: Object.values(components).every(({ ready }) => ready), components };
 }
 
+/** A store whose disk failed is read and not written: what this node answers falls behind the other nodes. */
+export function storeComponent(failure: string | undefined, zones: number, records: number): Component {
+  if (failure === undefined) return { ready: true, detail: `${zones} zones, ${records} records` };
+  return { ready: false, detail: `nothing is written until the service starts again: ${failure}` };
+}
+
 export type Probe = (path: ProbePath) => Promise<ProbeAnswer>;
 
 /** The answers that need no token, the same on both listeners. `opened` tells of the store, the zones and the API. */

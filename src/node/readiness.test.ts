@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readinessOf } from "./management.ts";
+import { readinessOf, storeComponent } from "./management.ts";
 import { countRestart, createNodeStatus, restartsOf, setRunning, setStopping } from "./status.ts";
 
 test("ready is who has opened everything, runs every thread and does not stop", () => {
@@ -24,6 +24,13 @@ test("ready is who has opened everything, runs every thread and does not stop", 
   setStopping(status);
   assert.deepEqual(notReady(), ["lifecycle"]);
   assert.equal(readinessOf(status, open).ready, false);
+});
+
+test("a store that cannot be written any more is not ready, and says why", () => {
+  assert.deepEqual(storeComponent(undefined, 2, 30), { ready: true, detail: "2 zones, 30 records" });
+  const { ready, detail } = storeComponent("no space left on the disk", 2, 30);
+  assert.equal(ready, false);
+  assert.match(detail, /no space left on the disk$/);
 });
 
 test("restarts are counted by thread", () => {
