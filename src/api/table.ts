@@ -99,7 +99,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...auditRoutes(context),
     ...nodeRoutes(context, cluster, parts.listeners),
     ...clusterRoutes(context, cluster),
-    ...conflictRoutes(context, cluster),
+    ...conflictRoutes({ ...context, areScriptsEnabled, isOwnSocket: parts.isOwnSocket, peers: cluster }),
     ...statsRoutes(context, cluster),
   ];
 }

@@ -1,7 +1,7 @@
 /** Reads and replaces the blocklist. Parts are written ahead of the index that names them, a few in each transaction. */
 import { setImmediate } from "node:timers/promises";
 import { nameToText } from "../dns/name.ts";
-import { BLOCKLIST_KEY, EMPTY_BLOCKLIST, listHash, partsOf, unpackPart } from "../model/blocklist.ts";
+import { BLOCKLIST_KEY, EMPTY_BLOCKLIST, isBlocklist, listHash, partsOf, unpackPart } from "../model/blocklist.ts";
 import { BLOCKLIST_SORTED_MAX } from "../model/limits.ts";
 import type { BlocklistBody, BlocklistPartBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
@@ -79,6 +79,26 @@ async function replaceList(
     if (outcome !== undefined) return outcome;
   }
   throw new Refusal("not_ready", "the list could not be written; try again", [], { retry_after: 1 });
+}
+
+/** Puts an earlier list back while its parts are still there; throws `conflict` where they are not. */
+export function putBackBlocklist(
+  context: CommandContext,
+  caller: Caller,
+  list: BlocklistBody,
+): Promise<BlocklistOutcome> {
+  const put = function* (tx: CommandTransaction): Generator<void, BlocklistOutcome> {
+    permitUnconfined(caller, "write the blocklist");
+    if (!isBlocklist(list) || !(yield* areThere(tx, partsOf(list)))) {
+      throw new Refusal("conflict", "the names of that list have been removed: put the list anew");
+    }
+    return writeIndex(tx, list);
+  };
+  if (!caller.dryRun) return runCommandInSlices(context, caller, put);
+  return runCommand(context, caller, (tx) => {
+    permitUnconfined(caller, "write the blocklist");
+    return writeIndex(tx, list);
+  });
 }
 
 /** Parts that the index in force does not name may have been removed meanwhile; others are put back: see blocklist-keeper.ts. */

@@ -264,7 +264,12 @@ test("edits that lost unseen are listed with both bodies and who made them, and 
   await using api = await startApi((context) => [
     ...zoneRoutes(context, createFakeCluster()),
     ...recordRoutes(context),
-    ...conflictRoutes(context, createFakeCluster()),
+    ...conflictRoutes({
+      ...context,
+      areScriptsEnabled: false,
+      isOwnSocket: () => false,
+      peers: createFakeCluster(),
+    }),
   ]);
   await using other = await temporaryStore({ nodeId: "other", now: () => Date.now() + clock.aheadMs });
   const zone = (await api.ask("POST", "/zones", { json: { name: "corp.example." } })).body.id;

@@ -1,13 +1,16 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { getConflict, listConflicts, reapplyConflict } from "../../src/commands/conflicts.ts";
+import { getConflict, listConflicts } from "../../src/commands/conflicts.ts";
+import { type ReapplyContext, reapplyConflict } from "../../src/commands/reapply-conflict.ts";
 import { createRecord, updateRecord } from "../../src/commands/records.ts";
 import type { Caller, CommandContext } from "../../src/commands/run.ts";
 import { createZone } from "../../src/commands/zones.ts";
+import { EMPTY_BLOCKLIST } from "../../src/model/blocklist.ts";
+import { type Bodies, type Kind, NATURAL_KEYS, type NaturalKey } from "../../src/model/objects.ts";
 import { Refusal } from "../../src/model/refusal.ts";
 import type { NodeStore } from "../../src/store/open-store.ts";
 import { temporaryStore } from "../support/store.ts";
-import { recordBody } from "../support/store-objects.ts";
+import { recordBody, zoneBody } from "../support/store-objects.ts";
 
 const START = Date.parse("2026-03-01T12:00:00Z");
 
@@ -26,6 +29,10 @@ async function exchange(left: NodeStore, right: NodeStore): Promise<void> {
   ] as const) {
     assert.deepEqual(await to.applyRemote(from.rawItems({ limit: 10_000 }).items), []);
   }
+}
+
+function reapplying(context: CommandContext): ReapplyContext {
+  return { ...context, areScriptsEnabled: false, isOwnSocket: () => false, peers: { peersAlive: () => 0 } };
 }
 
 /** Two nodes between which the edit of alice on the first loses to that of bob on the second. */
@@ -50,7 +57,7 @@ async function twoNodes() {
   await edit(right.context, "bob", "192.0.2.3");
   await exchange(left.store, right.store);
   return {
-    left,
+    left: { ...left, context: reapplying(left.context) },
     right,
     id,
     zone: zone.stored.body,
@@ -156,4 +163,141 @@ test("the journal is read by kind and by zone, a page at a time", async () => {
   const [user] = listConflicts(left, { limit: 10, kind: "user" }).items;
   assert.ok(user !== undefined && !user.reapplicable);
   await assert.rejects(reapplyConflict(world.left.context, caller("carol"), user.id), refusedAs("conflict"));
+});
+
+/** Each kind that people write, as two nodes wrote it without a sight of the other; the second one's stays. */
+const EDITS: readonly { readonly kind: Kind; readonly lost: Bodies[Kind]; readonly won: Bodies[Kind] }[] = [
+  {
+    kind: "zone",
+    lost: { ...zoneBody("lab."), default_ttl: 7 },
+    won: { ...zoneBody("lab."), default_ttl: 8, lb_policy: { method: "round-robin" } },
+  },
+  {
+    kind: "override",
+    lost: override("ovr_1", "192.0.2.1"),
+    won: override("ovr_2", "192.0.2.2"),
+  },
+  {
+    kind: "subnet-mapping",
+    lost: { id: "map_1", subnet: "192.0.2.0/24", region_id: "east", source: "manual" },
+    won: { id: "map_2", subnet: "192.0.2.0/24", region_id: "west", source: "manual" },
+  },
+  {
+    kind: "forwarder",
+    lost: { id: "fwd_1", domain: "partner.", upstreams: ["192.0.2.53"] },
+    won: { id: "fwd_2", domain: "partner.", upstreams: ["192.0.2.54"], comment: "theirs" },
+  },
+  {
+    kind: "stub-zone",
+    lost: { id: "stb_1", domain: "stub.", hints: ["192.0.2.53"], comment: "ours" },
+    won: { id: "stb_2", domain: "stub.", hints: ["192.0.2.54"] },
+  },
+  {
+    kind: "healthcheck",
+    lost: check("chk_1", "a.example:80"),
+    won: { ...check("chk_2", "b.example:80"), comment: "theirs" },
+  },
+  {
+    kind: "config",
+    lost: { name: "rate-limits", settings: { read: 100 } },
+    won: { name: "rate-limits", settings: { write: 200 } },
+  },
+];
+
+function override(id: string, value: string): Bodies["override"] {
+  return { id, name: "www.x.", type: "A", ttl: 60, values: [{ value }], enabled: true };
+}
+
+function check(id: string, target: string): Bodies["healthcheck"] {
+  return { id, name: "web", protocol: "tcp", target, interval_seconds: 5, timeout_seconds: 1, failure_threshold: 2 };
+}
+
+function keyOf(kind: Kind, body: Bodies[Kind]): NaturalKey {
+  return (NATURAL_KEYS[kind] as (given: unknown) => NaturalKey)(body);
+}
+
+/** Without the id, which is the one that stands there. */
+function shown(body: object | undefined): object {
+  const { id: _, ...rest } = { id: "", ...body };
+  return rest;
+}
+
+test("whatever people write comes back by one call, whole", async () => {
+  await using world = await twoNodes();
+  const { left, right } = world;
+  const admin = caller("carol", { actor: { kind: "user", id: "usr_c", name: "carol", role: "admin" } });
+  for (const { kind, lost } of EDITS) await left.store.write((tx) => tx.put(kind, lost));
+  for (const { kind, won } of EDITS) await right.store.write((tx) => tx.put(kind, won));
+  await exchange(left.store, right.store);
+  for (const { kind, lost, won } of EDITS) {
+    const [conflict] = listConflicts(left.store, { limit: 10, kind }).items.slice(-1);
+    assert.ok(conflict?.reapplicable, kind);
+    assert.deepEqual(shown(left.store.get(kind, conflict.key)?.body), shown(won), kind);
+    await reapplyConflict(left.context, { ...admin, dryRun: true }, conflict.id);
+    assert.deepEqual(shown(left.store.get(kind, conflict.key)?.body), shown(won), kind);
+    await reapplyConflict(left.context, admin, conflict.id);
+    assert.deepEqual(shown(left.store.get(kind, conflict.key)?.body), shown(lost), kind);
+    const [entry] = left.store.auditPage({}, { limit: 1 }).entries;
+    assert.equal(entry?.detail, `from the conflict ${conflict.id}`, kind);
+  }
+});
+
+test("a lost deletion deletes what is there now, by the rules of any deletion", async () => {
+  await using world = await twoNodes();
+  const { left, right } = world;
+  for (const { kind, lost } of EDITS) await left.store.write((tx) => tx.put(kind, lost));
+  await exchange(left.store, right.store);
+  const record = left.store.get("record", ["corp.", "www", "A"]);
+  assert.ok(record);
+  const deletable = EDITS.filter(({ kind }) => kind !== "config");
+  await left.store.write((tx) => {
+    for (const { kind, lost } of deletable) {
+      if (kind === "zone") tx.deleteZone("lab.");
+      else tx.delete(kind, keyOf(kind, lost));
+    }
+    tx.delete("record", record.key);
+  });
+  await right.store.write((tx) => {
+    for (const { kind, won } of deletable) if (kind !== "zone") tx.put<Kind>(kind, won);
+    tx.put("record", { ...record.body, ttl: 9, protected: true });
+  });
+  await exchange(left.store, right.store);
+  const lost = listConflicts(left.store, { limit: 100 }).items.filter(({ body }) => body === undefined);
+  assert.deepEqual(
+    new Set(lost.map(({ kind }) => kind)),
+    new Set(["record", ...deletable.map(({ kind }) => kind).filter((kind) => kind !== "zone")]),
+  );
+  for (const { id, kind, key, reapplicable } of lost) {
+    assert.ok(reapplicable, kind);
+    if (kind === "record") {
+      await assert.rejects(reapplyConflict(left.context, caller("carol"), id), refusedAs("record_protected"));
+      continue;
+    }
+    await reapplyConflict(left.context, caller("carol"), id);
+    assert.equal(left.store.get(kind, key), undefined, kind);
+    await assert.rejects(reapplyConflict(left.context, caller("carol"), id), refusedAs("not_found"));
+  }
+});
+
+test("a blocklist comes back while its names are there", async () => {
+  await using world = await twoNodes();
+  const { left, right } = world;
+  const { name, shards } = EMPTY_BLOCKLIST;
+  const list = (hash: string) => ({ name, count: 1, shards: [hash, ...shards.slice(1)] });
+  const key = "a".repeat(22);
+  await left.store.write((tx) => {
+    tx.put("blocklist-part", { hash: key, names: "x" });
+    tx.put("blocklist", list(key));
+  });
+  await right.store.write((tx) => tx.put("blocklist", list("b".repeat(22))));
+  await exchange(left.store, right.store);
+  const [conflict] = listConflicts(left.store, { limit: 10, kind: "blocklist" }).items;
+  assert.ok(conflict?.reapplicable);
+  await reapplyConflict(left.context, caller("carol"), conflict.id);
+  assert.deepEqual(left.store.get("blocklist", conflict.key)?.body, list(key));
+  await left.store.write((tx) => {
+    tx.put("blocklist", list("b".repeat(22)));
+    tx.delete("blocklist-part", [key]);
+  });
+  await assert.rejects(reapplyConflict(left.context, caller("carol"), conflict.id), refusedAs("conflict"));
 });

@@ -1,8 +1,8 @@
 /** /conflicts: edits that lost to one that had not seen them, and the one call that puts such an edit back. */
 import { Type } from "typebox";
-import { getConflict, listConflicts, reapplyConflict } from "../../commands/conflicts.ts";
+import { getConflict, listConflicts } from "../../commands/conflicts.ts";
+import { type ReapplyContext, reapplyConflict } from "../../commands/reapply-conflict.ts";
 import type { CommandContext } from "../../commands/run.ts";
-import type { ZonePeers } from "../../commands/zones.ts";
 import { CONFLICT_ID_MAX, NAME_TEXT_MAX } from "../../model/limits.ts";
 import { anyFullName } from "../../model/names.ts";
 import { type Kind, NATURAL_KEYS } from "../../model/objects.ts";
@@ -83,7 +83,7 @@ function conflictTurns(
 }
 
 /** The routes of /conflicts. */
-export function conflictRoutes(context: CommandContext, peers: ZonePeers): readonly Route[] {
+export function conflictRoutes(context: ReapplyContext): readonly Route[] {
   const { store } = context;
   const find = ({ id }: { readonly id: string }) => void getConflict(store, id);
   return [
@@ -124,14 +124,14 @@ export function conflictRoutes(context: CommandContext, peers: ZonePeers): reado
     route({
       method: "POST",
       path: "/conflicts/:id/reapply",
-      summary: "Put an edit that lost back, as a new edit of the caller's",
+      summary: "Put an edit that lost back, or delete what a lost deletion meant, as a new edit of the caller's",
       tag: TAG,
       access: "editor",
       find,
       params: CONFLICT_PARAMS,
       response: ConflictView,
       handle: async ({ params, caller }) => {
-        await reapplyConflict(context, caller, params.id, peers);
+        await reapplyConflict(context, caller, params.id);
         return { body: getConflict(store, params.id) };
       },
     }),
