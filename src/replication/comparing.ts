@@ -3,7 +3,7 @@ import type { RawItem } from "../store/raw-items.ts";
 import type { ItemRef } from "../store/replica.ts";
 import { type ExchangeOutcome, exchange } from "./exchange.ts";
 import { type FirstSyncProgress, takeEverything } from "./first-sync.ts";
-import { BATCH_ITEMS, PUSH_TIMEOUT_MS } from "./limits.ts";
+import { BATCH_ITEMS, CALM_WAIT_MS, PUSH_TIMEOUT_MS } from "./limits.ts";
 import type { Answers, StoreStatus } from "./messages.ts";
 import { askOnce, askPeer, type Peer, preferredWay } from "./peer.ts";
 import { rootOf } from "./serving.ts";
@@ -16,13 +16,15 @@ export async function askRoot(world: World, peer: Peer): Promise<Answers["root"]
   return answered;
 }
 
-export function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Promise<ExchangeOutcome> {
+export async function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Promise<ExchangeOutcome> {
   const { counters, inbox, sender, options } = world;
-  const { store } = options;
+  const { store, timers } = options;
   counters.exchanges++;
-  return exchange({
+  const sinceMs = peer.busySinceMs ?? timers.now();
+  const outcome = await exchange({
     store,
     isFirstSync,
+    mayWait: !isFirstSync && timers.now() - sinceMs < CALM_WAIT_MS,
     status: () => statusOf(world),
     ask: (ask, question, onPart) => askPeer(peer, ask, question, onPart),
     push: (refs) => push(world, peer, refs),
@@ -37,6 +39,8 @@ export function exchangeWith(world: World, peer: Peer, isFirstSync: boolean): Pr
     },
     staleSide: (theirs) => staleWith(world, theirs, peer.nodeId),
   });
+  peer.busySinceMs = outcome.kind === "busy" ? sinceMs : undefined;
+  return outcome;
 }
 
 export function staleWith(world: World, theirs: StoreStatus, nodeId: string): "mine" | "theirs" | "none" {

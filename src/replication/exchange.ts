@@ -12,6 +12,7 @@ import {
   PULLS_AT_ONCE,
   PUSH_REFS_AT_ONCE,
   REFS_ASKED,
+  UNDER_WAY_MANY,
 } from "./limits.ts";
 import type { Answers, Ask, Questions, StoreStatus } from "./messages.ts";
 
@@ -20,6 +21,8 @@ export type ExchangeParts = {
   readonly status: () => StoreStatus;
   /** Then the peer may be as new as this node. */
   readonly isFirstSync: boolean;
+  /** Whether to leave the comparison for later where many changes are under way. */
+  readonly mayWait: boolean;
   readonly ask: <Name extends Ask>(
     ask: Name,
     question: Questions[Name],
@@ -38,7 +41,7 @@ export type ExchangeParts = {
 };
 
 /** `stale`: one side has to begin anew. `incomplete`: the peer has
- * its first sync before it. `busy`: it cannot compare now. `differ`: what was exchanged did not make them alike. */
+ * its first sync before it. `busy`: one of them cannot compare now. `differ`: what was exchanged did not make them alike. */
 export type ExchangeOutcome = {
   readonly kind: "agreed" | "differ" | "stale" | "incomplete" | "busy";
   readonly pulled: number;
@@ -69,6 +72,8 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
     }
     if (theirs.root === null) return { kind: "busy", pulled, pushed };
     if (isSame) return { kind: "agreed", pulled, pushed };
+    // They differ in what is on its way: to look for that reads both stores, and brings most of it twice.
+    if (parts.mayWait && theirs.queued + parts.underWay() > UNDER_WAY_MANY) return { kind: "busy", pulled, pushed };
     const leaves = await lastingDifferences(parts, theirs.queued);
     if (leaves.length === 0) return { kind: "agreed", pulled, pushed };
     const now = leaves.join();

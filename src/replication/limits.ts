@@ -49,6 +49,9 @@ export const PUSH_REFS_AT_ONCE = 5_000;
 /** Comparisons that one exchange makes before it is left for later. */
 export const EXCHANGE_ROUNDS = 8;
 export const EXCHANGES_AT_ONCE = 4;
+/** While more than so many changes are under way at either end, a comparison waits, but never longer than this. */
+export const UNDER_WAY_MANY = BATCH_ITEMS;
+export const CALM_WAIT_MS = 10_000;
 
 export const PAGE_ROWS = BATCH_ITEMS;
 export const AUDIT_ENTRIES = 200;

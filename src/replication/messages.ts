@@ -59,7 +59,7 @@ export type Ask = keyof Questions;
 
 /** One part of an answer; those of `versions` and `items` have many. */
 export type Answers = {
-  /** `queued`: what the answerer has still to send to the asker. */
+  /** `queued`: what the answerer has still to send to the asker, and what it was sent and has not applied. */
   root: { readonly root: string | null; readonly status: StoreStatus; readonly queued: number };
   children: { readonly children: readonly (readonly string[])[] };
   versions: { readonly versions: readonly ItemVersion[] };

@@ -43,6 +43,8 @@ export type Peer = {
   dueMs: number;
   notBeforeMs: number;
   fruitless: number;
+  /** Since when a comparison waits for calm, of the timers' clock. */
+  busySinceMs: number | undefined;
   /** Milliseconds since 1970 at which both last agreed; 0: not since this node started. */
   agreedAtMs: number;
   /** Called when what it needs becomes nothing, or it is no peer any more. */
@@ -66,6 +68,7 @@ export function createPeer(nodeId: string, limits: OutboxLimits): Peer {
     dueMs: Number.POSITIVE_INFINITY,
     notBeforeMs: 0,
     fruitless: 0,
+    busySinceMs: undefined,
     agreedAtMs: 0,
     onMet: new Set(),
   };

@@ -270,14 +270,14 @@ function onRoot(world: World, nodeId: string, { root, status }: Questions["root"
   if (peer === undefined) return { queued: 0 };
   peer.status = status;
   if (root !== null && root === rootOf(world.options.store)) world.conductor.agreed(peer);
-  return { queued: peer.outbox.size() + world.sender.waiting() };
+  return { queued: peer.outbox.size() + world.sender.waiting() + world.inbox.depth() };
 }
 
-function noteRoot({ peers, options, conductor, sender }: World, nodeId: string, root: string): void {
+function noteRoot({ peers, options, conductor, sender, inbox }: World, nodeId: string, root: string): void {
   const peer = peers.get(nodeId);
   const { digest } = options.store;
   if (peer === undefined || !digest.isReady() || digest.root() === root) return;
-  if (peer.outbox.size() + sender.waiting() > 0) return;
+  if (peer.outbox.size() + sender.waiting() + inbox.depth() > 0) return;
   conductor.compare(peer, options.random() * NOTED_ROOT_MS);
 }
 

@@ -16,7 +16,7 @@ export type ServingParts = {
   readonly store: ReplicaStore;
   readonly status: () => StoreStatus;
   readonly standing: (zones: readonly string[]) => Standing;
-  /** What is still to be sent to that peer, and what it tells of itself by asking. */
+  /** What is still to be sent to that peer, or has come and is not applied, and what it tells of itself by asking. */
   readonly onRoot: (nodeId: string, question: Questions["root"]) => { readonly queued: number };
 };
 
