@@ -76,7 +76,7 @@ async function untilReady(node: Node, child: ChildProcess): Promise<void> {
 function help(children: readonly ChildProcess[]): string {
   const [one, two, three] = NODES;
   const api = (node: Node) => `https://${node.address}:${PORTS.api}/api/v1`;
-  const curl = "curl -sk -H 'X-SVC-CSRF: 1' -H 'Content-Type: application/json'";
+  const curl = "curl -sk -w '\\n' -H 'X-SVC-CSRF: 1' -H 'Content-Type: application/json'";
   const login = `{"username": "admin", "password": "${password}"}`;
   const zone = `{"name": "example.test."}`;
   const record = `{"name": "www", "type": "A", "ttl": 60, "values": [{"value": "192.0.2.1"}]}`;
@@ -93,8 +93,8 @@ function help(children: readonly ChildProcess[]): string {
     "Write at node two:",
     `  ZONE=$(${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/zones -d '${zone}' | sed 's/.*"id":"\\(zon_[^"]*\\)".*/\\1/')`,
     `  ${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/zones/$ZONE/records -d '${record}'`,
-    "Ask node three:",
-    `  dig @${three.address} -p ${PORTS.dns} www.example.test`,
+    "Ask node three, a moment later (a new zone answers once all nodes have it):",
+    `  sleep 1; dig @${three.address} -p ${PORTS.dns} www.example.test`,
     "Kill one, and go on writing and asking at the others; look at who is there:",
     `  kill -9 ${children[0]?.pid}`,
     `  ${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/nodes`,
