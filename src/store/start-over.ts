@@ -16,7 +16,7 @@ import { writeJournal } from "./journal.ts";
 import { readObject } from "./objects.ts";
 import { kindOfRow } from "./refs.ts";
 import { STAMP_ZERO, stampMs, stampNode } from "./stamp.ts";
-import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
+import { freshZoneRow, raisedSerial, type ZoneRow } from "./zone-row.ts";
 
 /** Written so shortly before an agreement, it may not have been part of it; clocks differ too. */
 const AGREEMENT_MARGIN_MS = 60_000;
@@ -37,7 +37,7 @@ export function startOver(
   return digest.rebuildAfter(async () => {
     // Zones first: from then on nothing of them answers.
     await removeAll(engine, TABLE.ZONE, (changes, { value }) =>
-      removeZone(database, changes, JSON.parse(value), knownMs, engine.now()),
+      removeZone(engine, changes, JSON.parse(value), knownMs),
     );
     await removeAll(engine, TABLE.OBJECT, (changes, { key, value }) => {
       const stored = unpackEnvelope(value);
@@ -69,13 +69,25 @@ async function removeAll(engine: Engine, table: Table, remove: (changes: Changes
   }
 }
 
-function removeZone(database: Database, changes: Changes, { zone }: ZoneRow, knownMs: KnownMs, nowMs: number): void {
+function removeZone({ database, nodeId, now }: Engine, changes: Changes, row: ZoneRow, knownMs: KnownMs): void {
+  const { zone } = row;
+  const nowMs = now();
   const stored = readObject(database, "zone", [zone]);
   if (stored !== undefined) {
     keep(database, "zone", stored, knownMs, nowMs);
     changes.discard("zone", stored);
   }
-  changes.setZoneRow(freshZoneRow(zone));
+  const serial = serialToPass(row, knownMs(nodeId) - AGREEMENT_MARGIN_MS, nowMs);
+  changes.setZoneRow({ ...freshZoneRow(zone), ...(serial !== undefined && { serial }) });
+}
+
+/**
+ * Of a zone that changed here unseen secondaries of this node have a serial that the others lack. It stays, raised, so that they do
+ * not take the zone as it will be for an older one. Serials are times; one that was imported may only look later.
+ */
+function serialToPass({ serial }: ZoneRow, knownMs: number, nowMs: number): ZoneRow["serial"] {
+  if (serial === undefined || serial.serial * 1000 <= knownMs) return undefined;
+  return { life: serial.life, serial: raisedSerial(serial.serial, nowMs) };
 }
 
 /** Sessions are not worth keeping: whoever had one signs in again. */

@@ -84,3 +84,30 @@ test("the digest of a zone is equal where all that belongs to it is, and only th
   await differ(() => first.store.write((tx) => tx.put("zone", zoneBody("corp.", { deletion_lock: true }))));
   await differ(() => first.store.write((tx) => tx.delete("record", ["corp.", "a", "A"])));
 });
+
+test("a store that began anew comes back with a greater serial where its secondaries know one that is lost", async () => {
+  const { pass, ...stores } = pair();
+  await using first = await stores.first;
+  await using second = await stores.second;
+  for (const zone of ["corp.", "same."]) {
+    await first.store.write((tx) => {
+      tx.put("zone", zoneBody(zone));
+      tx.setState(zone, "active");
+    });
+  }
+  await send(first.store, second.store);
+  pass(120_000);
+  await second.store.setAgreement(START + 120_000, {});
+  pass(40 * 86_400_000);
+  await put(second.store, "lost");
+  const told = second.store.serialOf("corp.") ?? 0;
+  assert.ok(told > (first.store.serialOf("corp.") ?? 0));
+  await second.store.startOver();
+  assert.deepEqual(second.store.rawItems({ limit: 100 }).items, []);
+  await exchange(first.store, second.store);
+  assert.equal(second.store.get("record", ["corp.", "lost", "A"]), undefined);
+  for (const { store } of [first, second]) {
+    assert.ok((store.serialOf("corp.") ?? 0) > told);
+    assert.equal(store.serialOf("same."), Math.floor(START / 1000));
+  }
+});
