@@ -248,6 +248,8 @@ function isWellFormed(query: Query, questions: number): boolean {
   if (questions !== 1 && (questions !== 0 || query.cookieLength === 0)) return false;
   // A query has no answers; authority only asks for the changes since a SOA (RFC 1995 section 3).
   if (query.opcode !== OPCODE.QUERY) return true;
+  // Who asks for a whole zone may have begun with that.
+  if (query.type === RRTYPE.AXFR) return true;
   return data.getUint16(start + 6) === 0 && (data.getUint16(start + 8) === 0 || query.type === RRTYPE.IXFR);
 }
 
