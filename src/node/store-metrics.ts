@@ -1,5 +1,5 @@
 /** The figures of the store and of publishing. */
-import { Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { Kind } from "../model/objects.ts";
 import type { StorePublisher } from "../publish/store-publisher.ts";
 import type { NodeStore } from "../store/open-store.ts";
@@ -83,4 +83,14 @@ export function registerStore(store: NodeStore, publisher: StorePublisher, regis
     ],
   ] as const;
   registerCounters(registry, totals);
+  new Counter({
+    name: "svc_replication_conflicts_total",
+    help: "Edits that lost unseen to another node's and went to the conflict journal, by why.",
+    labelNames: ["reason"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(store.journalTotals())) this.inc({ reason }, count);
+    },
+  });
 }

@@ -35,6 +35,8 @@ export type Channel = {
   readonly send: (message: Uint8Array) => void;
   /** Bytes that were sent and that the network has not taken. */
   readonly untakenBytes: () => number;
+  /** How far the peer's clock is ahead of ours, as its answers to the latest pings tell; milliseconds. */
+  readonly skewMs: () => number;
   /** The peer is told the reason where it still listens. */
   readonly close: (reason: string) => void;
 };

@@ -40,7 +40,7 @@ export type PeerFigures = {
   readonly queued: number;
   /** Age of the oldest of them, milliseconds; 0 without any. */
   readonly lagMs: number;
-  /** Its clock less ours as its connection told, milliseconds; undefined without one. */
+  /** Its clock less ours as its connection tells, milliseconds; undefined without one. */
   readonly skewMs: number | undefined;
   /** Milliseconds since 1970; 0: never since the start of this node. */
   readonly lastAgreementMs: number;

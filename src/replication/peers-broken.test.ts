@@ -54,10 +54,12 @@ test("pings tell how far the clocks are apart, as they move", async () => {
   await using two = await labNode("n2", { limits: FAST, wallMs: () => Date.now() + ahead });
   one.peers.setPeers([two.address]);
   const skew = () => one.peers.states()[0]?.outgoing?.skewMs;
+  const channelSkew = () => one.outgoing.at(-1)?.channel.skewMs() ?? 0;
   // Half of the way there and back is the most that it can be off by; the limit is wide for a machine that is busy.
   await waitFor("3 s", 5_000, () => Math.abs((skew() ?? 0) - 3_000) < 500);
   ahead = -5_000;
   await waitFor("-5 s", 5_000, () => Math.abs((skew() ?? 0) + 5_000) < 500);
+  assert.equal(channelSkew(), skew());
   const other = () => two.peers.states()[0]?.incoming?.skewMs ?? 0;
   await waitFor("5 s at the other end", 5_000, () => Math.abs(other() - 5_000) < 500);
 });

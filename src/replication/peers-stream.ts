@@ -103,7 +103,13 @@ export function openStream(options: StreamOptions): { readonly stream: Stream; r
     bytesIn: wire.bytesIn(),
     bytesOut: wire.bytesOut(),
   });
-  handlers = opened({ peer, send, untakenBytes: () => (isOpen ? wire.untakenBytes() : 0), close });
+  handlers = opened({
+    peer,
+    send,
+    untakenBytes: () => (isOpen ? wire.untakenBytes() : 0),
+    skewMs: pulse.skewMs,
+    close,
+  });
   return {
     stream: { peer, figures, close },
     listener: {

@@ -124,7 +124,7 @@ function createWorld(options: ReplicatorOptions): World {
       counters.auditEntriesReceived += entries;
     },
   });
-  const progress: FirstSyncProgress = { cursor: null, held: [] };
+  const progress: FirstSyncProgress = { cursor: null, activations: [], routes: [] };
   const conductor: Conductor = createConductor(
     {
       ...options,
@@ -314,7 +314,7 @@ function figuresOf(peer: Peer, nowMs: number): PeerFigures {
     isConnected: peer.ways.length > 0,
     queued: peer.outbox.size() + peer.dropped,
     lagMs: oldestMs === undefined ? 0 : nowMs - oldestMs,
-    skewMs: preferredWay(peer)?.channel.peer.clockSkewMs,
+    skewMs: preferredWay(peer)?.channel.skewMs(),
     lastAgreementMs: peer.agreedAtMs,
     isBehind: peer.needs === "behind",
   };

@@ -23,6 +23,7 @@ function connectedPeer(nodeId: string, sent: Sent[], untaken = () => 0): Peer {
         sent.push({ peer: nodeId, first: message.first, items: message.items.length });
       },
       untakenBytes: untaken,
+      skewMs: () => 0,
       close: () => undefined,
     },
     isDialed: true,

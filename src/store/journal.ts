@@ -8,6 +8,7 @@ import type { Kind } from "../model/objects.ts";
 import { maskSecrets } from "../model/secrets.ts";
 import { type Database, TABLE } from "./database.ts";
 import { packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import { readMetaText, writeMetaText } from "./meta.ts";
 import { openEnvelope } from "./open-envelope.ts";
 import type { Seal } from "./seal.ts";
 import { STAMP_ZERO, stampMs, stampNode } from "./stamp.ts";
@@ -33,7 +34,25 @@ export function writeJournal(
 ): void {
   const packed = packEnvelope({ ...stored, hidden: undefined });
   const row: JournalRow = { kind, reason, winner, packed, ...(atMs !== undefined && { atMs }) };
-  database.put(TABLE.JOURNAL, journalKey(kind, stored), JSON.stringify(row));
+  const key = journalKey(kind, stored);
+  if (database.get(TABLE.JOURNAL, key) === undefined) {
+    const total = Number(readMetaText(database, TOTAL + reason) ?? 0);
+    writeMetaText(database, TOTAL + reason, String(total + 1));
+  }
+  database.put(TABLE.JOURNAL, key, JSON.stringify(row));
+}
+/** Of a reason: how many entries there ever were. */
+const TOTAL = "journalled ";
+
+/** How many entries were made for each reason since the store was made; those that are gone count. */
+export function journalTotals(database: Database): Readonly<Record<JournalReason, number>> {
+  const totalOf = (reason: JournalReason) => Number(readMetaText(database, TOTAL + reason) ?? 0);
+  return {
+    replaced: totalOf("replaced"),
+    renamed: totalOf("renamed"),
+    "zone-deleted": totalOf("zone-deleted"),
+    stale: totalOf("stale"),
+  };
 }
 
 function journalKey(kind: Kind, { key, envelope }: StoredEnvelope): Uint8Array {

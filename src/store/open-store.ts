@@ -13,7 +13,7 @@ import { type Engine, resumeClock, runLocal, runLocalInSlices, runMerge } from "
 import { makeFeed } from "./feed.ts";
 import { type Housekeeping, startHousekeeping } from "./housekeeping.ts";
 import { machineId, preparePlace, settleInstance } from "./instance.ts";
-import { readJournal, readJournalEntry } from "./journal.ts";
+import { journalTotals, readJournal, readJournalEntry } from "./journal.ts";
 import type { RefusedItem, RemoteOptions } from "./merge.ts";
 import { readObject, readZoneRow } from "./objects.ts";
 import type { RawItem } from "./raw-items.ts";
@@ -22,7 +22,7 @@ import type { ReplicaStore } from "./replica.ts";
 import { makeReplicaStore } from "./replicating.ts";
 import { type SecretKey, settleSecrets } from "./secret-check.ts";
 import { makeClock } from "./stamp.ts";
-import type { Store } from "./store.ts";
+import type { JournalReason, Store } from "./store.ts";
 import { makeWatchers } from "./watchers.ts";
 
 export type StoreOptions = {
@@ -48,6 +48,8 @@ export type NodeStore = Store &
     applyRemote(items: readonly RawItem[], options?: RemoteOptions): Promise<readonly RefusedItem[]>;
     /** Over all that belongs to a zone, equal where two stores hold the same of it; undefined where there is no such zone. */
     zoneDigest(zone: string): string | undefined;
+    /** How many entries of the conflict journal were ever made here, by reason; those that are gone count. */
+    journalTotals(): Readonly<Record<JournalReason, number>>;
     /** How long the oldest read transaction has been open. */
     readerAgeMs(): number;
     /** Why a commit failed; from then on nothing is written until the store is opened anew. */
@@ -127,6 +129,7 @@ function assemble(
     auditPage: (filter, page) => readAuditPage(database, filter, page),
     applyRemote: (items, given) => runMerge(engine, items, given),
     journalPage: (page) => readJournal(database, page),
+    journalTotals: () => journalTotals(database),
     journalEntry: (id) => readJournalEntry(database, seal, id),
     zoneDigest: (zone) => {
       const row = readZoneRow(database, zone);

@@ -86,6 +86,9 @@ test("a lost edit is shown with who made it, when, both bodies and no secret", a
   assert.ok(!JSON.stringify(conflict).includes("swordfish"));
   assert.equal(conflict.reapplicable, true);
   assert.deepEqual(getConflict(world.left.store, conflict.id), conflict);
+  // However often it loses, it is one.
+  await exchange(world.left.store, world.right.store);
+  assert.deepEqual(world.left.store.journalTotals(), { replaced: 1, renamed: 0, "zone-deleted": 0, stale: 0 });
   for (const id of ["", "x", "AAAA", "?", "a".repeat(10_000)]) {
     assert.throws(() => getConflict(world.left.store, id), refusedAs("not_found"));
   }

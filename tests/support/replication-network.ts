@@ -282,6 +282,7 @@ function connect(net: Net, dialer: NetworkNode, acceptor: NetworkNode): void {
           );
       },
       untakenBytes: () => pipe.untaken,
+      skewMs: () => 0,
       close,
     };
   };
