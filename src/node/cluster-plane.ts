@@ -90,7 +90,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
       ...{ store, timers: systemTimers, random: Math.random, nowMs: Date.now, log },
       settings: { pushPullIntervalMs: settings.pushPullIntervalMs, isJoining: isJoining(config, store) },
       standing: (zones) => standingOf(store, replicator.root(), zones),
-      onComplete,
+      ...{ onComplete, published },
     }),
   );
   const peers = closing.use(

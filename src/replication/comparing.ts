@@ -89,6 +89,7 @@ export async function takeFrom(world: World, peer: Peer, progress: FirstSyncProg
   await takeEverything({
     progress,
     page: (cursor) => askOnce(peer, "page", { cursor }),
+    published: world.options.published ?? (() => Promise.resolve()),
     apply: async (items, options) => {
       if (options.partial === true) world.counters.firstSyncItems += items.length;
       for (let at = 0; at < items.length; at += BATCH_ITEMS) {

@@ -1,7 +1,8 @@
 /**
  * What a node takes that has never agreed with anybody: everything, by pages, from one peer. The keys of all stores have one
  * order, so another peer goes on where one died; what that one lacked, the comparison that follows finds. Zones answer behind
- * the last page: half of one would answer NXDOMAIN for the rest.
+ * the last page, for half of one would answer NXDOMAIN for the rest, and only then anything is forwarded: names of our own zones
+ * are nobody else's business, and what is to be blocked is known.
  */
 import type { RemoteOptions } from "../store/merge.ts";
 import type { RawItem } from "../store/raw-items.ts";
@@ -11,19 +12,23 @@ import type { Answers } from "./messages.ts";
 export type FirstSyncProgress = {
   /** Where to go on after a fault; null at the beginning. */
   cursor: string | null;
-  /** By which zones of the pages so far become active. */
-  readonly held: RawItem[];
+  /** By which zones of the pages so far become active, and where other names are asked for. */
+  readonly activations: RawItem[];
+  readonly routes: RawItem[];
 };
 
 export type FirstSyncParts = {
   readonly page: (cursor: string | null) => Promise<Answers["page"]>;
   readonly apply: (items: readonly RawItem[], options: RemoteOptions) => Promise<unknown>;
+  /** Resolves when the zones that are active answer. */
+  readonly published: () => Promise<void>;
   readonly progress: FirstSyncProgress;
 };
 
 /** Resolves behind the last page; rejects where the peer goes away. Pages are asked for while others are applied. */
-export async function takeEverything({ page, apply, progress }: FirstSyncParts): Promise<void> {
-  if (progress.cursor === null) progress.held.length = 0;
+export async function takeEverything({ page, apply, published, progress }: FirstSyncParts): Promise<void> {
+  const { activations, routes } = progress;
+  if (progress.cursor === null) activations.length = routes.length = 0;
   let applied: Promise<unknown> = Promise.resolve();
   let next: Promise<Answers["page"]> | undefined = page(progress.cursor);
   while (next !== undefined) {
@@ -32,14 +37,22 @@ export async function takeEverything({ page, apply, progress }: FirstSyncParts):
     // Handled where it is awaited; a fault of the store comes first.
     next?.catch(() => undefined);
     await applied;
-    applied = apply(items, { firstSync: true, partial: true }).then(() => {
+    const some = items.filter((item) => !isRoute(item));
+    applied = apply(some, { firstSync: true, partial: true }).then(() => {
       progress.cursor = cursor;
-      progress.held.push(...items.filter(({ item }) => item === "activation"));
+      activations.push(...items.filter(({ item }) => item === "activation"));
+      routes.push(...items.filter(isRoute));
     });
     applied.catch(() => undefined);
   }
   await applied;
-  await apply(progress.held, { firstSync: true });
-  progress.held.length = 0;
+  await apply(activations, { firstSync: true });
+  await published();
+  await apply(routes, { firstSync: true });
+  activations.length = routes.length = 0;
   progress.cursor = null;
+}
+
+function isRoute(item: RawItem): boolean {
+  return item.item === "object" && (item.kind === "forwarder" || item.kind === "stub-zone");
 }

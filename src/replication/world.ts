@@ -35,6 +35,8 @@ export type ReplicatorOptions = {
   readonly log: Log;
   /** What this node has of those zones, for whoever compares the nodes. */
   readonly standing: (zones: readonly string[]) => Standing;
+  /** Resolves when this node answers what the store has. */
+  readonly published?: () => Promise<void>;
   /** The first sync is over; also where the store had to begin anew. */
   readonly onComplete?: () => void;
   /** Of the queue to each peer. */
