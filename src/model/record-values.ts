@@ -241,6 +241,8 @@ function splitStrings(bytes: Uint8Array): Uint8Array {
 
 /** RFC 8659 section 4.1. */
 function caaWire(flags: number, tag: string, value: string): Uint8Array {
+  // Each of the two is one byte: a longer tag would be read as part of the value.
+  if (flags > CAA_FLAGS_MAX || !/^[a-zA-Z0-9]{1,255}$/.test(tag)) checked(undefined, "CAA");
   return Uint8Array.from([flags, tag.length, ...encoder.encode(tag), ...encoder.encode(value)]);
 }
 

@@ -218,3 +218,22 @@ test("who asks while a change is brought in waits for it, and for those after it
   assert.equal(two.transfer.serial, store.serialOf(ZONE));
   assert.deepEqual(linesOf(two.transfer), linesOf(transferOf(lab.read())));
 });
+
+test("what another node has let in and no answer has is in no transfer, and the rest of the zone is", async () => {
+  await using opened = await world();
+  const { store, keep, kept } = opened;
+  await store.write((tx) => void tx.put("record", recordBody(ZONE, "good")));
+  keep();
+  // The store takes what a merge takes: no rule of the model stands before it.
+  await store.write((tx) => {
+    tx.put("record", recordBody(ZONE, "bad1", { values: [{ value: "no address" }] }));
+    tx.put("record", recordBody(ZONE, "bad2", { id: "rec_2", type: "MX", values: [{ value: "no host" }] }));
+    tx.put("record", recordBody(ZONE, "bad3", { id: "rec_3", type: "ALIAS", values: [{ value: "no host" }] }));
+    tx.put("record", recordBody(ZONE, "@", { id: "rec_4", type: "CNAME", values: [{ value: "x." }] }));
+  });
+  const owners = ({ rest }: Lines) => rest.map((line) => line.split(" ")[0]);
+  assert.deepEqual(owners(linesOf(transferOf(opened.read()))), [ZONE, `good.${ZONE}`]);
+  const patched = await kept.get(ZONE);
+  assert.ok(patched?.isPatched);
+  assert.deepEqual(linesOf(patched.transfer), linesOf(transferOf(opened.read())));
+});

@@ -6,10 +6,7 @@ import { createMiddleEncoder, type TransferAlias } from "../primary/axfr-encode.
 import type { ZoneSnapshot } from "../store/zone-snapshot.ts";
 import { aliasOf, rdatasOf, shared, type TransferZone, wireOf } from "./transfer-zone.ts";
 
-/**
- * Throws where it takes longer than until `untilMs` of the thread's clock, and where a record is stored that no message can
- * have: the rules of the model leave none.
- */
+/** Throws where it takes longer than until `untilMs` of the thread's clock. What answers leave out is left out here too. */
 export function encodeZone(snapshot: ZoneSnapshot, untilMs = Number.POSITIVE_INFINITY): TransferZone {
   const { name: zoneName, soa, default_ttl } = snapshot.body;
   const apex = wireOf(zoneName);
@@ -21,16 +18,18 @@ export function encodeZone(snapshot: ZoneSnapshot, untilMs = Number.POSITIVE_INF
     if (performance.now() > untilMs) throw new Error("the zone takes too long to encode");
     for (const record of records) {
       if (record.values.length === 0) continue;
-      if (record.type === "NS" && record.name === APEX) hasNs = true;
       const length = putName(record.name, apex, owner);
-      if (length < 0) throw new Error(`${JSON.stringify(record.name)} is stored and no name`);
+      if (length < 0) continue;
       const ttl = record.ttl === 0 ? default_ttl : record.ttl;
       if (record.type === "ALIAS") {
-        aliases.push(aliasOf(record, owner.slice(0, length), ttl));
+        const alias = aliasOf(record, owner.slice(0, length), ttl);
+        if (alias !== undefined) aliases.push(alias);
         continue;
       }
+      const rdatas = rdatasOf(record);
+      if (record.type === "NS" && record.name === APEX && rdatas.length > 0) hasNs = true;
       const type = typeNumber(record.type);
-      for (const rdata of rdatasOf(record)) encoder.add(owner, length, type, ttl, rdata);
+      for (const rdata of rdatas) encoder.add(owner, length, type, ttl, rdata);
     }
   }
   const body = { name: zoneName, soa, default_ttl };

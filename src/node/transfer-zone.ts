@@ -64,17 +64,22 @@ export function transferOf(zone: TransferZone): EncodedTransfer {
 
 /**
  * The RRs of a record. A CNAME may hold several values, and a secondary takes one (RFC 1034 section 3.6.2): the first, as in
- * answers.
+ * answers. None where answers leave the record out, because another node has let in what no command would.
  */
-export function* rdatasOf(record: TransferSource): Generator<Uint8Array> {
-  for (const value of record.values) {
-    yield valueRdata(record, value).wire;
-    if (ownsName(record.type)) return;
+export function rdatasOf(record: TransferSource): readonly Uint8Array[] {
+  const { name, type, values } = record;
+  if (ownsName(type) && name === APEX) return [];
+  try {
+    return (ownsName(type) ? values.slice(0, 1) : values).map((value) => valueRdata(record, value).wire);
+  } catch {
+    return [];
   }
 }
 
-export function aliasOf({ values }: TransferSource, owner: Uint8Array, ttl: number): TransferAlias {
-  return { owner, target: wireOf(values[0]?.value ?? ""), ttl };
+/** Undefined where the target is no name. */
+export function aliasOf({ values }: TransferSource, owner: Uint8Array, ttl: number): TransferAlias | undefined {
+  const target = nameFromText(values[0]?.value ?? "");
+  return target.kind === "name" ? { owner, target: target.name, ttl } : undefined;
 }
 
 /**
@@ -123,11 +128,13 @@ function planPatch(zone: TransferZone, body: TransferZone["body"], changes: Iter
     const key = ownerKey(owner);
     const ttl = record.ttl === 0 ? body.default_ttl : record.ttl;
     if (record.type === "ALIAS") {
-      if (record.values.length === 0) aliases.delete(key);
-      else aliases.set(key, aliasOf(record, owner, ttl));
+      const alias = aliasOf(record, owner, ttl);
+      if (alias === undefined) aliases.delete(key);
+      else aliases.set(key, alias);
       continue;
     }
-    if (record.type === "NS" && record.name === APEX) hasNs = record.values.length > 0;
+    const rdatas = rdatasOf(record);
+    if (record.type === "NS" && record.name === APEX) hasNs = rdatas.length > 0;
     const type = typeNumber(record.type);
     const [from, to] = placesOf(firsts, owner);
     for (let place = from; place <= to; place++) {
@@ -135,7 +142,7 @@ function planPatch(zone: TransferZone, body: TransferZone["body"], changes: Iter
       gone.set(key, new Set([...(gone.get(key) ?? []), type]));
     }
     const { come } = patchAt(to);
-    for (const rdata of rdatasOf(record)) come.push({ owner, type, ttl, rdata });
+    for (const rdata of rdatas) come.push({ owner, type, ttl, rdata });
   }
   return { places, aliases: [...aliases.values()], hasNs };
 }

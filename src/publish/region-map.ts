@@ -200,7 +200,7 @@ function attempt(state: State): void {
 
 /** Reads some mappings; behind the last of them the table is replaced. */
 function step(state: State): void {
-  const { store, writer, onChanged } = state.options;
+  const { store, writer, log, onChanged } = state.options;
   if (state.reading === undefined) {
     state.reading = { prefixes: [], names: new Map(), after: undefined };
     state.isDirty = false;
@@ -209,7 +209,10 @@ function step(state: State): void {
   const page = store.list("subnet-mapping", { limit: STEP_MAPPINGS, ...(after === undefined ? {} : { after }) });
   for (const { body } of page) {
     const cidr = cidrFromText(body.subnet);
-    if (cidr === undefined) throw new Error(`${JSON.stringify(body.subnet)} is stored and no subnet`);
+    if (cidr === undefined) {
+      log("error", `a subnet mapping is left out: ${JSON.stringify(body.subnet)} is no subnet`);
+      continue;
+    }
     const { number: region } = placeOfTag(state.tags, body.region_id);
     names.set(region, body.region_id);
     prefixes.push({ address: cidr.address, prefixLength: cidr.prefixBits, region });

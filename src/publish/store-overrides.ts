@@ -16,14 +16,13 @@ import {
   forgetSelection,
   prepareSelection,
   type SelectedNames,
-  type Selecting,
   typeBit,
 } from "./selecting.ts";
-import { answeredValues, wireName } from "./store-zone.ts";
+import { answeredValues, wireName, type ZoneTools } from "./store-zone.ts";
 
 export type OverridePublisherOptions = {
   readonly store: Pick<Store, "list">;
-  readonly tools: OverrideTools & { readonly selecting: Selecting };
+  readonly tools: OverrideTools & Pick<ZoneTools, "selecting" | "onFault">;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -247,7 +246,7 @@ function changeName(state: State, image: ZoneHandle, name: string): void {
   const shown = withoutRivals(stored.filter(({ body }) => (expiryOf(body) ?? Number.POSITIVE_INFINITY) > nowMs));
   const gated = shown.filter(({ health_check_template }) => health_check_template !== undefined);
   forget(state, image, name, typeSet(gated));
-  const rrsets = shown.map((body) => rrsetOf(state, body));
+  const rrsets = shown.flatMap((body) => rrsetOf(state, body) ?? []);
   const tooLarge = putOverride(tools, image, wireName(name), rrsets);
   for (const type of tooLarge) {
     log("error", `the override of ${name} cannot be answered: it is too large for a DNS message`, { name, type });
@@ -280,11 +279,19 @@ function forget({ options, selected }: State, image: ZoneHandle, name: string, g
   forgetSelection(options.tools.selecting, selected, OVERRIDES, name, ALL_TYPES, gated, !image.active);
 }
 
-/** A TTL of 0 stays: there is no zone whose default it could mean. */
-function rrsetOf({ options, selected }: State, body: OverrideBody): OverrideRRset {
-  const table = prepareSelection(options.tools.selecting, selected, OVERRIDES, body, body.lb_policy);
-  const rdatas = answeredValues(body, table).map((value) => valueRdata(body, value).wire);
-  return { type: typeNumber(body.type), ttl: body.ttl, rdatas, table };
+/**
+ * A TTL of 0 stays: there is no zone whose default it could mean. Undefined where a value is none of its type: another node has
+ * let it in, and no other override is to suffer for it.
+ */
+function rrsetOf({ options, selected }: State, body: OverrideBody): OverrideRRset | undefined {
+  try {
+    const table = prepareSelection(options.tools.selecting, selected, OVERRIDES, body, body.lb_policy);
+    const rdatas = answeredValues(body, table).map((value) => valueRdata(body, value).wire);
+    return { type: typeNumber(body.type), ttl: body.ttl, rdatas, table };
+  } catch (error) {
+    options.tools.onFault("the overrides", body.name, errorText(error));
+    return undefined;
+  }
 }
 
 /** Lets the incarnation answer, or none where no override is in effect: without any, answering costs nothing. */

@@ -15,6 +15,7 @@ import { type Gates, NO_GATES } from "../model/gates.ts";
 import type { NaturalKey } from "../model/objects.ts";
 import type { ChangeBatch, Store, Stored } from "../store/store.ts";
 import { type Collecting, createCollecting } from "./collecting.ts";
+import { createFaultLog } from "./fault-log.ts";
 import { openRegionMap, type RegionMap } from "./region-map.ts";
 import { type Names, typeBit } from "./selecting.ts";
 import { type BlocklistPublisher, openBlocklistPublisher } from "./store-blocklist.ts";
@@ -168,9 +169,7 @@ function createState(options: StorePublisherOptions): State {
   const { store, writer, log, gates = NO_GATES, region } = options;
   const clock = options.clock ?? (() => performance.now());
   const regions = openRegionMap({ store, writer, log, clock, region, onChanged: () => republishMapped(state) });
-  const onFault = (zone: string, name: string, detail: string) => {
-    log("error", `a record of ${zone} is not answered as it is stored: ${detail}`, { zone, name });
-  };
+  const onFault = createFaultLog(log, clock);
   const collecting = createCollecting(writer);
   const tools = createZoneTools(writer, onFault, { gates, regions });
   const state: State = {

@@ -2,6 +2,7 @@
  * One zone of the store in the image: every RRset of it is made here, from the records that are in effect. What a name
  * holds is always read from the store anew, so that doing it twice, late or in another order comes to the same.
  */
+import { errorText } from "../base/errors.ts";
 import { RRTYPE } from "../dns/codes.ts";
 import { NAME_ROOM_BYTES, nameFromText, nameToText, putName } from "../dns/name.ts";
 import { createNameKey, type NameKey, readNameKey } from "../image/name-key.ts";
@@ -105,8 +106,10 @@ export function hideZone(tools: ZoneTools, wire: Uint8Array): void {
 export function addStored(tools: ZoneTools, publisher: ZonePublisher, image: ZoneImage, record: AnsweringRecord): void {
   const { ownerWire } = tools;
   const owner = record.name === "@" ? image.wire : ownerWire;
-  // Throws where it is no name, with the reason.
-  if (owner === ownerWire && putName(record.name, image.wire, ownerWire) < 0) wireName(record.name, image.wire);
+  if (owner === ownerWire && putName(record.name, image.wire, ownerWire) < 0) {
+    tools.onFault(image.name, record.name, NO_NAME);
+    return;
+  }
   if (record.fault !== undefined) tools.onFault(image.name, record.name, record.fault);
   if (record.values.length > 0) putRecord(tools, publisher, image, owner, record);
   else if (record.name !== "@") {
@@ -133,7 +136,8 @@ export function publishName(
   const shown = stored.filter(({ shadowedBy }) => shadowedBy === undefined).map(({ body }) => body);
   const records = shown.filter(({ values }) => values.length > 0);
   const wanted = new Set(records.map(({ type }) => typeNumber(type)));
-  const owner = ownerOf(image, name);
+  const owner = ownerOf(tools, image, name);
+  if (owner === undefined) return;
   readKey(tools, tools.owner, owner);
   const node = nodeOf(writer, zone, tools.owner);
   const present = new Set(typesAt(writer, node));
@@ -187,18 +191,32 @@ function putRecord(
   record: AnsweringRecord,
 ): void {
   const { selecting } = tools;
-  const { name, type, health_check_template: template } = record;
-  const policy = policyOf(record, image.defaults);
-  // Of a million records nearly all have neither.
-  const isStatic = template === undefined && policy === undefined;
-  const table = isStatic ? undefined : prepareSelection(selecting, image.selected, image.name, record, policy);
-  const rdatas = answeredValues(record, table).map((value) => valueRdata(record, value).wire);
+  const { name, type } = record;
+  const made = madeOf(tools, image, record);
   const ttl = record.ttl === 0 ? image.defaults.default_ttl : record.ttl;
-  const isDone = change(tools, publisher, image, owner, typeNumber(type), ttl, rdatas, table);
-  if (isDone) return;
+  if (made !== undefined && change(tools, publisher, image, owner, typeNumber(type), ttl, made.rdatas, made.table))
+    return;
   // What stood there may name slots that are no longer its own.
   change(tools, publisher, image, owner, typeNumber(type), 0, []);
   forgetSelection(selecting, image.selected, image.name, name, typeBit(type), 0, !image.handle.active);
+}
+
+/** Undefined where a value is none of its type: another node has let it in, and nothing else of the zone is to suffer for it. */
+function madeOf(
+  { selecting, onFault }: ZoneTools,
+  image: ZoneImage,
+  record: AnsweringRecord,
+): { readonly table: SelectionTable | undefined; readonly rdatas: readonly Uint8Array[] } | undefined {
+  const policy = policyOf(record, image.defaults);
+  // Of a million records nearly all have neither.
+  const isStatic = record.health_check_template === undefined && policy === undefined;
+  try {
+    const table = isStatic ? undefined : prepareSelection(selecting, image.selected, image.name, record, policy);
+    return { table, rdatas: answeredValues(record, table).map((value) => valueRdata(record, value).wire) };
+  } catch (error) {
+    onFault(image.name, record.name, errorText(error));
+    return undefined;
+  }
 }
 
 /** The values whose RRs the image has, in their order. An answer has one CNAME, and one target of an ALIAS, whatever the method. */
@@ -277,8 +295,15 @@ function readKey({ writer }: ZoneTools, key: NameKey, wire: Uint8Array): void {
   readNameKey(key, wire, 0, wire.length, writer.view.control[CONTROL.HASH_SEED]!);
 }
 
-function ownerOf(image: ZoneImage, name: string): Uint8Array {
-  return name === "@" ? image.wire : wireName(name, image.wire);
+const NO_NAME = "with the zone's it is no name";
+
+/** Undefined where the two together are too long: another node has let it in. */
+function ownerOf({ onFault }: ZoneTools, image: ZoneImage, name: string): Uint8Array | undefined {
+  if (name === "@") return image.wire;
+  const result = nameFromText(name, image.wire);
+  if (result.kind === "name") return result.name;
+  onFault(image.name, name, NO_NAME);
+  return undefined;
 }
 
 /** The wire form of a name of the store; they are canonical, and so always names. */

@@ -19,7 +19,8 @@ export type StoreLab = AsyncDisposable & {
   readonly store: TemporaryStore["store"];
   /** Runs a transaction. Zones that it makes are active. */
   readonly write: (work: (edit: StoreEdit) => void) => Promise<void>;
-  readonly faults: readonly string[];
+  /** Errors in the log. There are to be none at the end. */
+  readonly faults: string[];
 };
 
 export type StoreEdit = {
