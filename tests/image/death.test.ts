@@ -12,6 +12,7 @@ import {
   ZONE_ENTRY,
   ZONE_ENTRY_ROUTE,
 } from "../../src/image/layout.ts";
+import { offerRecursion } from "../../src/image/recursion.ts";
 import { putRegions } from "../../src/image/regions.ts";
 import { CONTROL, createSharedImage, type SharedImage } from "../../src/image/shared.ts";
 import { findNode, openView } from "../../src/image/view.ts";
@@ -99,10 +100,13 @@ const STEPS: Readonly<Record<string, Step>> = {
     deleteZone(writer, key(writer, "sub.changing.test."));
     for (const name of ROUTED) setRoute(writer, key(writer, name), 0);
   },
-  "the negative SOA and the regions change": (writer, zone) => {
+  "the negative SOA, the regions and the networks of recursion change": (writer, zone) => {
     setNegativeSoa(writer, zone, patternRRset(6, 77));
     putRegions(writer, [{ address: Uint8Array.of(10, 0, 0, 0), prefixLength: 8, region: 1 }]);
     putRegions(writer, [{ address: Uint8Array.of(10, 0, 0, 0), prefixLength: 8, region: 2 }]);
+    for (const last of [1, 2]) {
+      offerRecursion(writer, [{ address: Uint8Array.of(10, 0, 0, last), prefixBits: 32, hostBitsSet: false }]);
+    }
   },
 };
 
@@ -170,6 +174,7 @@ function takeOver(shared: SharedImage, stable: number): ImageWriter {
   showOverrides(writer, undefined);
   publishNumbered(writer, "changing.test.", 8, (index) => 100 + index);
   putRegions(writer, []);
+  offerRecursion(writer, []);
   while (collect(writer));
   auditArena(writer);
   checkStable(shared, writer, stable);
