@@ -18,7 +18,7 @@ export type UpdateWrite =
   | { readonly kind: "put"; readonly before: Stored<"record"> | undefined; readonly body: RecordBody };
 
 /** Records that one update may change with an entry in the audit log for each; beyond them it has one for all. */
-export const UPDATE_NOTES_MAX = 100;
+const UPDATE_NOTES_MAX = 100;
 
 /**
  * What is to be written so that the zone is as the update left it; deletions first. Throws `record_protected` where a

@@ -38,7 +38,7 @@ export type TsigKey = {
 export const TSIG_ERROR = { NONE: 0, BADSIG: 16, BADKEY: 17, BADTIME: 18, BADTRUNC: 22 } as const;
 
 /** Seconds that clocks may differ where we sign (RFC 8945 section 10). */
-export const TSIG_FUDGE_SECONDS = 300;
+const TSIG_FUDGE_SECONDS = 300;
 
 /** What the signature of a request came to. */
 export type TsigRequest =

@@ -18,7 +18,7 @@ export type Asked =
   | { readonly kind: "body" }
   | { readonly kind: "refused"; readonly status: RefusedStatus };
 
-export const DOH_PATH = "/dns-query";
+const DOH_PATH = "/dns-query";
 export const DOH_MEDIA_TYPE = "application/dns-message";
 export const DOH_METHODS = "GET, POST";
 

@@ -130,7 +130,7 @@ function isPrimaryConfig([name]: NaturalKey): boolean {
 }
 
 /** Who may do what, as the store has it. Keys whose algorithm this node does not take are not there. */
-export function primarySettings(store: Pick<Store, "get" | "list">, isMd5Enabled: boolean): PrimarySettings {
+function primarySettings(store: Pick<Store, "get" | "list">, isMd5Enabled: boolean): PrimarySettings {
   const axfr = readConfig(store, "axfr").effective;
   const updates = readConfig(store, "dynamic-dns").effective;
   return {

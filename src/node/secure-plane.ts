@@ -24,7 +24,7 @@ export function followTransport(
   look();
 }
 
-export function secureSettings(settings: ConfigSettings<"transport">): SecureSettings {
+function secureSettings(settings: ConfigSettings<"transport">): SecureSettings {
   return {
     dot: settings.dot_enabled ? addressFromText(settings.dot_listen_addr) : undefined,
     doh: settings.doh_enabled ? addressFromText(settings.doh_listen_addr) : undefined,
