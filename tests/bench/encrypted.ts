@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { startNode } from "../scenarios/running-node.ts";
 import { makeCertificate } from "../support/certificates.ts";
-import { bind } from "../support/peers/bind.ts";
+import { bind, launchBind } from "../support/peers/bind.ts";
 import { freePort } from "../support/ports.ts";
 import { findProgram, type ServerProgram, startServer } from "../support/server.ts";
 import { waitFor } from "../support/wait.ts";
@@ -91,31 +91,18 @@ async function startOurs(zoneFile: string, { certFile, keyFile }: Certificate): 
 function encryptedBind({ certFile, keyFile }: Certificate, dot: number, doh: number): ServerProgram {
   return {
     ...bind,
-    configure: async (directory, port, zones) => {
-      const lines = [
-        `tls local { cert-file "${certFile}"; key-file "${keyFile}"; };`,
-        "options {",
-        `  directory "${directory}";`,
-        `  pid-file "${join(directory, "named.pid")}";`,
-        "  lock-file none;",
-        `  session-keyfile "${join(directory, "session.key")}";`,
-        `  listen-on port ${port} { 127.0.0.1; };`,
-        `  listen-on port ${dot} tls local { 127.0.0.1; };`,
-        `  listen-on port ${doh} tls local http default { 127.0.0.1; };`,
-        "  listen-on-v6 { none; };",
-        "  tcp-clients 10000;",
-        "  http-listener-clients 10000;",
-        "  recursion no;",
-        "  notify no;",
-        "  dnssec-validation no;",
-        "};",
-        "controls { };",
-        ...zones.map((zone) => `zone "${zone.name}" { type primary; file "${zone.file}"; check-integrity no; };`),
-      ];
-      const file = join(directory, "named.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-    },
+    configure: (directory, port, zones) =>
+      launchBind(directory, port, {
+        statements: [`tls local { cert-file "${certFile}"; key-file "${keyFile}"; };`],
+        options: [
+          `listen-on port ${dot} tls local { 127.0.0.1; };`,
+          `listen-on port ${doh} tls local http default { 127.0.0.1; };`,
+          "tcp-clients 10000;",
+          "http-listener-clients 10000;",
+          "recursion no;",
+        ],
+        zones: zones.map((zone) => `zone "${zone.name}" { type primary; file "${zone.file}"; check-integrity no; };`),
+      }),
   };
 }
 

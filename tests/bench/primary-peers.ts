@@ -1,9 +1,10 @@
 /** Servers with a zone that loopback may transfer and a key may update: ours, Knot, BIND, and NSD, which takes no updates. */
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { nameFromText } from "../../src/dns/name.ts";
 import type { TsigKey } from "../../src/dns/tsig.ts";
 import { startNode } from "../scenarios/running-node.ts";
+import { launchBind } from "../support/peers/bind.ts";
+import { knotTemplate, launchKnot } from "../support/peers/knot.ts";
+import { launchNsd, NSD_WITHOUT_LIMITS } from "../support/peers/nsd.ts";
 import type { CpuTime } from "../support/proc.ts";
 import { findProgram, type ServerProgram, startServer, type ZoneSource } from "../support/server.ts";
 import { openPool } from "./api-load.ts";
@@ -33,107 +34,55 @@ export const OURS = "signpost";
 const knot: ServerProgram = {
   name: "knot",
   command: "knotd",
-  configure: async (directory, port, zones) => {
-    const lines = [
-      "server:",
-      `  rundir: "${directory}"`,
-      `  listen: 127.0.0.1@${port}`,
-      "  udp-workers: 1",
-      "  tcp-workers: 1",
-      "  background-workers: 1",
-      "database:",
-      `  storage: "${directory}"`,
-      "log:",
-      "  - target: stderr",
-      "    any: warning",
-      "key:",
-      `  - id: ${KEY_NAME}`,
-      "    algorithm: hmac-sha256",
-      `    secret: ${SECRET_TEXT}`,
-      "acl:",
-      "  - id: transfers",
-      "    address: 127.0.0.0/8",
-      "    action: transfer",
-      "  - id: updates",
-      `    key: ${KEY_NAME}`,
-      "    action: update",
-      "template:",
-      "  - id: default",
-      `    storage: "${directory}"`,
-      "    zonefile-sync: -1",
-      "    zonefile-load: whole",
-      "    journal-content: changes",
-      "    acl: [transfers, updates]",
-      "zone:",
-      ...zones.flatMap((zone) => [`  - domain: "${zone.name}"`, `    file: "${zone.file}"`]),
-    ];
-    const file = join(directory, "knot.conf");
-    await writeFile(file, `${lines.join("\n")}\n`);
-    return { args: ["-c", file] };
-  },
+  configure: (directory, port, zones) =>
+    launchKnot(directory, port, {
+      sections: [
+        "key:",
+        `  - id: ${KEY_NAME}`,
+        "    algorithm: hmac-sha256",
+        `    secret: ${SECRET_TEXT}`,
+        "acl:",
+        "  - id: transfers",
+        "    address: 127.0.0.0/8",
+        "    action: transfer",
+        "  - id: updates",
+        `    key: ${KEY_NAME}`,
+        "    action: update",
+        ...knotTemplate(directory, "changes"),
+        "    acl: [transfers, updates]",
+        "zone:",
+        ...zones.flatMap((zone) => [`  - domain: "${zone.name}"`, `    file: "${zone.file}"`]),
+      ],
+    }),
 };
 
 const nsd: ServerProgram = {
   name: "nsd",
   command: "nsd",
-  configure: async (directory, port, zones) => {
-    const lines = [
-      "server:",
-      "  server-count: 1",
-      `  ip-address: 127.0.0.1@${port}`,
-      `  port: ${port}`,
-      '  username: ""',
-      `  zonesdir: "${directory}"`,
-      '  database: ""',
-      `  pidfile: "${join(directory, "nsd.pid")}"`,
-      `  xfrdir: "${directory}"`,
-      `  xfrdfile: "${join(directory, "xfrd.state")}"`,
-      `  zonelistfile: "${join(directory, "zone.list")}"`,
-      "  rrl-ratelimit: 0",
-      "  rrl-whitelist-ratelimit: 0",
-      "remote-control:",
-      "  control-enable: no",
-      ...zones.flatMap((zone) => [
+  configure: (directory, port, zones) =>
+    launchNsd(directory, port, {
+      server: NSD_WITHOUT_LIMITS,
+      clauses: zones.flatMap((zone) => [
         "zone:",
         `  name: "${zone.name}"`,
         `  zonefile: "${zone.file}"`,
         "  provide-xfr: 127.0.0.0/8 NOKEY",
       ]),
-    ];
-    const file = join(directory, "nsd.conf");
-    await writeFile(file, `${lines.join("\n")}\n`);
-    return { args: ["-d", "-c", file] };
-  },
+    }),
 };
 
 const bind: ServerProgram = {
   name: "bind",
   command: "named",
-  configure: async (directory, port, zones) => {
-    const lines = [
-      `key "${KEY_NAME}" { algorithm hmac-sha256; secret "${SECRET_TEXT}"; };`,
-      "options {",
-      `  directory "${directory}";`,
-      `  pid-file "${join(directory, "named.pid")}";`,
-      "  lock-file none;",
-      `  session-keyfile "${join(directory, "session.key")}";`,
-      `  listen-on port ${port} { 127.0.0.1; };`,
-      "  listen-on-v6 { none; };",
-      "  recursion no;",
-      "  allow-transfer { 127.0.0.0/8; };",
-      "  notify no;",
-      "  dnssec-validation no;",
-      "};",
-      "controls { };",
-      ...zones.map(
+  configure: (directory, port, zones) =>
+    launchBind(directory, port, {
+      statements: [`key "${KEY_NAME}" { algorithm hmac-sha256; secret "${SECRET_TEXT}"; };`],
+      options: ["recursion no;", "allow-transfer { 127.0.0.0/8; };"],
+      zones: zones.map(
         ({ name, file }) =>
           `zone "${name}" { type primary; file "${file}"; allow-update { key "${KEY_NAME}"; }; check-integrity no; check-names ignore; };`,
       ),
-    ];
-    const file = join(directory, "named.conf");
-    await writeFile(file, `${lines.join("\n")}\n`);
-    return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-  },
+    }),
 };
 
 async function startOurs(zone: ZoneSource): Promise<PrimaryServer> {

@@ -17,6 +17,7 @@ import { relativeTo } from "../../src/model/names.ts";
 import type { CommandWorld } from "../support/commands.ts";
 import { exchangeTcp } from "../support/dns-client.ts";
 import { encodeQuery } from "../support/dns-message.ts";
+import { launchBind } from "../support/peers/bind.ts";
 import { requireProgram } from "../support/peers.ts";
 import { runToEnd } from "../support/process.ts";
 import { type ServerProgram, startServer } from "../support/server.ts";
@@ -28,30 +29,14 @@ const TIMEOUT_MS = 30_000;
 const bind: ServerProgram = {
   name: "bind",
   command: "named",
-  configure: async (directory, port, zones) => {
-    const lines = [
-      "options {",
-      `  directory "${directory}";`,
-      `  pid-file "${join(directory, "named.pid")}";`,
-      "  lock-file none;",
-      `  session-keyfile "${join(directory, "session.key")}";`,
-      `  listen-on port ${port} { 127.0.0.1; };`,
-      "  listen-on-v6 { none; };",
-      "  recursion no;",
-      "  allow-transfer { any; };",
-      "  notify no;",
-      "  dnssec-validation no;",
-      "};",
-      "controls { };",
-      ...zones.map(
+  configure: (directory, port, zones) =>
+    launchBind(directory, port, {
+      options: ["recursion no;", "allow-transfer { any; };"],
+      zones: zones.map(
         ({ name, file }) =>
           `zone "${name}" { type primary; file "${file}"; allow-update { any; }; check-integrity no; check-names ignore; };`,
       ),
-    ];
-    const file = join(directory, "named.conf");
-    await writeFile(file, `${lines.join("\n")}\n`);
-    return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-  },
+    }),
 };
 
 const RECORDS = `

@@ -1,11 +1,11 @@
 /** Servers that hold one zone for whoever signs with one of their keys, and a server of ours that signs whatever it says. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
-import { join } from "node:path";
 import { nameToText } from "../../src/dns/name.ts";
 import { readTsig, refusalAnswer, signResponse, type TsigKey } from "../../src/dns/tsig.ts";
+import { launchBind } from "../support/peers/bind.ts";
+import { knotTemplate, launchKnot } from "../support/peers/knot.ts";
 import { freePort } from "../support/ports.ts";
 import type { ServerProgram } from "../support/server.ts";
 
@@ -20,32 +20,18 @@ export function secretText(key: TsigKey): string {
 
 /** BIND as a primary of the zones, which each of the keys may transfer. */
 export function bindWith(keys: readonly TsigKey[]): ServerProgram {
+  const allowed = keys.map((key) => `key "${keyText(key)}";`).join(" ");
   return {
     name: "bind",
     command: "named",
-    configure: async (directory, port, zones) => {
-      const allowed = keys.map((key) => `key "${keyText(key)}";`).join(" ");
-      const lines = [
-        ...keys.map((key) => `key "${keyText(key)}" { algorithm ${key.algorithm}; secret "${secretText(key)}"; };`),
-        "options {",
-        `  directory "${directory}";`,
-        `  pid-file "${join(directory, "named.pid")}";`,
-        "  lock-file none;",
-        `  session-keyfile "${join(directory, "session.key")}";`,
-        `  listen-on port ${port} { 127.0.0.1; };`,
-        "  listen-on-v6 { none; };",
-        "  recursion no;",
-        `  allow-transfer { ${allowed} };`,
-        "  notify no;",
-        "  dnssec-validation no;",
-        "};",
-        "controls { };",
-        ...zones.map((zone) => `zone "${zone.name}" { type primary; file "${zone.file}"; };`),
-      ];
-      const file = join(directory, "named.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-    },
+    configure: (directory, port, zones) =>
+      launchBind(directory, port, {
+        statements: keys.map(
+          (key) => `key "${keyText(key)}" { algorithm ${key.algorithm}; secret "${secretText(key)}"; };`,
+        ),
+        options: ["recursion no;", `allow-transfer { ${allowed} };`],
+        zones: zones.map((zone) => `zone "${zone.name}" { type primary; file "${zone.file}"; };`),
+      }),
   };
 }
 
@@ -54,39 +40,24 @@ export function knotWith(keys: readonly TsigKey[]): ServerProgram {
   return {
     name: "knot",
     command: "knotd",
-    configure: async (directory, port, zones) => {
-      const lines = [
-        "server:",
-        `  rundir: "${directory}"`,
-        `  listen: 127.0.0.1@${port}`,
-        "database:",
-        `  storage: "${directory}"`,
-        "log:",
-        "  - target: stderr",
-        "    any: warning",
-        "key:",
-        ...keys.flatMap((key) => [
-          `  - id: "${keyText(key)}"`,
-          `    algorithm: ${key.algorithm}`,
-          `    secret: "${secretText(key)}"`,
-        ]),
-        "acl:",
-        "  - id: transfer",
-        `    key: [${keys.map((key) => `"${keyText(key)}"`).join(", ")}]`,
-        "    action: transfer",
-        "template:",
-        "  - id: default",
-        `    storage: "${directory}"`,
-        "    zonefile-sync: -1",
-        "    zonefile-load: whole",
-        "    journal-content: none",
-        "zone:",
-        ...zones.flatMap((zone) => [`  - domain: "${zone.name}"`, `    file: "${zone.file}"`, "    acl: transfer"]),
-      ];
-      const file = join(directory, "knot.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-c", file] };
-    },
+    configure: (directory, port, zones) =>
+      launchKnot(directory, port, {
+        sections: [
+          "key:",
+          ...keys.flatMap((key) => [
+            `  - id: "${keyText(key)}"`,
+            `    algorithm: ${key.algorithm}`,
+            `    secret: "${secretText(key)}"`,
+          ]),
+          "acl:",
+          "  - id: transfer",
+          `    key: [${keys.map((key) => `"${keyText(key)}"`).join(", ")}]`,
+          "    action: transfer",
+          ...knotTemplate(directory, "none"),
+          "zone:",
+          ...zones.flatMap((zone) => [`  - domain: "${zone.name}"`, `    file: "${zone.file}"`, "    acl: transfer"]),
+        ],
+      }),
   };
 }
 

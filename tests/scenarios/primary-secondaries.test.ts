@@ -4,6 +4,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { launchBind } from "../support/peers/bind.ts";
+import { launchKnot } from "../support/peers/knot.ts";
+import { launchNsd } from "../support/peers/nsd.ts";
 import { requireProgram } from "../support/peers.ts";
 import { runToEnd } from "../support/process.ts";
 import { type RunningServer, type ServerProgram, startServer } from "../support/server.ts";
@@ -28,41 +31,32 @@ function knotOf(primary: number): ServerProgram {
   return {
     name: "knot",
     command: "knotd",
-    configure: async (place, port) => {
-      const lines = [
-        "server:",
-        `  rundir: "${place}"`,
-        `  listen: 127.0.0.1@${port}`,
-        "database:",
-        `  storage: "${place}"`,
-        "log:",
-        "  - target: stderr",
-        "    any: info",
-        "key:",
-        `  - id: ${KEY}`,
-        "    algorithm: hmac-sha256",
-        `    secret: ${SECRET}`,
-        "remote:",
-        "  - id: primary",
-        `    address: 127.0.0.1@${primary}`,
-        `    key: ${KEY}`,
-        "acl:",
-        "  - id: told",
-        `    key: ${KEY}`,
-        "    action: notify",
-        "  - id: given",
-        "    address: 127.0.0.1",
-        "    action: transfer",
-        "zone:",
-        `  - domain: ${ZONE}`,
-        `    storage: "${place}"`,
-        "    master: primary",
-        "    acl: [told, given]",
-      ];
-      const file = join(place, "knot.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-c", file] };
-    },
+    configure: (place, port) =>
+      launchKnot(place, port, {
+        logs: "info",
+        sections: [
+          "key:",
+          `  - id: ${KEY}`,
+          "    algorithm: hmac-sha256",
+          `    secret: ${SECRET}`,
+          "remote:",
+          "  - id: primary",
+          `    address: 127.0.0.1@${primary}`,
+          `    key: ${KEY}`,
+          "acl:",
+          "  - id: told",
+          `    key: ${KEY}`,
+          "    action: notify",
+          "  - id: given",
+          "    address: 127.0.0.1",
+          "    action: transfer",
+          "zone:",
+          `  - domain: ${ZONE}`,
+          `    storage: "${place}"`,
+          "    master: primary",
+          "    acl: [told, given]",
+        ],
+      }),
   };
 }
 
@@ -70,37 +64,22 @@ function nsdOf(primary: number): ServerProgram {
   return {
     name: "nsd",
     command: "nsd",
-    configure: async (place, port) => {
-      const lines = [
-        "server:",
-        "  server-count: 1",
-        `  ip-address: 127.0.0.1@${port}`,
-        `  port: ${port}`,
-        '  username: ""',
-        `  zonesdir: "${place}"`,
-        '  database: ""',
-        `  pidfile: "${join(place, "nsd.pid")}"`,
-        `  xfrdir: "${place}"`,
-        `  xfrdfile: "${join(place, "xfrd.state")}"`,
-        `  zonelistfile: "${join(place, "zone.list")}"`,
-        "  xfrd-reload-timeout: 0",
-        "remote-control:",
-        "  control-enable: no",
-        "key:",
-        `  name: "${KEY}"`,
-        "  algorithm: hmac-sha256",
-        `  secret: "${SECRET}"`,
-        "zone:",
-        `  name: "${ZONE}"`,
-        `  zonefile: "${join(place, "corp.zone")}"`,
-        `  request-xfr: 127.0.0.1@${primary} ${KEY}`,
-        `  allow-notify: 127.0.0.1 ${KEY}`,
-        "  provide-xfr: 127.0.0.1 NOKEY",
-      ];
-      const file = join(place, "nsd.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-d", "-c", file] };
-    },
+    configure: (place, port) =>
+      launchNsd(place, port, {
+        server: ["xfrd-reload-timeout: 0"],
+        clauses: [
+          "key:",
+          `  name: "${KEY}"`,
+          "  algorithm: hmac-sha256",
+          `  secret: "${SECRET}"`,
+          "zone:",
+          `  name: "${ZONE}"`,
+          `  zonefile: "${join(place, "corp.zone")}"`,
+          `  request-xfr: 127.0.0.1@${primary} ${KEY}`,
+          `  allow-notify: 127.0.0.1 ${KEY}`,
+          "  provide-xfr: 127.0.0.1 NOKEY",
+        ],
+      }),
   };
 }
 
@@ -108,31 +87,18 @@ function bindOf(primary: number): ServerProgram {
   return {
     name: "bind",
     command: "named",
-    configure: async (place, port) => {
-      const lines = [
-        `key "${KEY}" { algorithm hmac-sha256; secret "${SECRET}"; };`,
-        "options {",
-        `  directory "${place}";`,
-        `  pid-file "${join(place, "named.pid")}";`,
-        "  lock-file none;",
-        `  session-keyfile "${join(place, "session.key")}";`,
-        `  listen-on port ${port} { 127.0.0.1; };`,
-        "  listen-on-v6 { none; };",
-        "  recursion no;",
-        "  notify no;",
-        "  dnssec-validation no;",
-        "};",
-        "controls { };",
-        `zone "${ZONE}" {`,
-        `  type secondary; file "${join(place, "corp.zone")}"; masterfile-format text;`,
-        `  primaries port ${primary} { 127.0.0.1 key "${KEY}"; };`,
-        `  allow-notify { key "${KEY}"; }; allow-transfer { 127.0.0.1; };`,
-        "};",
-      ];
-      const file = join(place, "named.conf");
-      await writeFile(file, `${lines.join("\n")}\n`);
-      return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-    },
+    configure: (place, port) =>
+      launchBind(place, port, {
+        statements: [`key "${KEY}" { algorithm hmac-sha256; secret "${SECRET}"; };`],
+        options: ["recursion no;"],
+        zones: [
+          `zone "${ZONE}" {`,
+          `  type secondary; file "${join(place, "corp.zone")}"; masterfile-format text;`,
+          `  primaries port ${primary} { 127.0.0.1 key "${KEY}"; };`,
+          `  allow-notify { key "${KEY}"; }; allow-transfer { 127.0.0.1; };`,
+          "};",
+        ],
+      }),
   };
 }
 

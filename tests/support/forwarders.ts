@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exchangeUdp } from "./dns-client.ts";
 import { encodeQuery } from "./dns-message.ts";
+import { launchBind } from "./peers/bind.ts";
 import { freePort } from "./ports.ts";
 import { startChild } from "./process.ts";
 import { findProgram, type Launch, type RunningServer } from "./server.ts";
@@ -83,29 +84,18 @@ const dnsmasq: ForwarderProgram = {
 const bind: ForwarderProgram = {
   name: "bind",
   command: "named",
-  configure: async (directory, port, upstreamPort) => {
-    const file = await written(directory, "named.conf", [
-      "options {",
-      `  directory "${directory}";`,
-      `  pid-file "${join(directory, "named.pid")}";`,
-      "  lock-file none;",
-      `  session-keyfile "${join(directory, "session.key")}";`,
-      `  listen-on port ${port} { 127.0.0.1; };`,
-      "  listen-on-v6 { none; };",
-      "  recursion yes;",
-      "  allow-query { any; };",
-      "  allow-recursion { any; };",
-      "  forward only;",
-      `  forwarders { 127.0.0.1 port ${upstreamPort}; };`,
-      "  dnssec-validation no;",
-      "  notify no;",
-      `  recursive-clients ${IN_FLIGHT};`,
-      "  max-cache-size 512m;",
-      "};",
-      "controls { };",
-    ]);
-    return { args: ["-f", "-n", "1", "-c", file, "-p", String(port)] };
-  },
+  configure: (directory, port, upstreamPort) =>
+    launchBind(directory, port, {
+      options: [
+        "recursion yes;",
+        "allow-query { any; };",
+        "allow-recursion { any; };",
+        "forward only;",
+        `forwarders { 127.0.0.1 port ${upstreamPort}; };`,
+        `recursive-clients ${IN_FLIGHT};`,
+        "max-cache-size 512m;",
+      ],
+    }),
 };
 
 /** In the order in which tables show them. */
