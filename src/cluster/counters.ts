@@ -21,6 +21,8 @@ export const DROP_REASONS = [
   "refused",
   /** More at once than there is room for. */
   "full",
+  /** Not tried: too many of the last second did not open. */
+  "flooded",
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
@@ -36,6 +38,9 @@ export function createCounters(): Counters {
     bytesOut: 0,
     pushPulls: 0,
     failedPushPulls: 0,
-    dropped: { sealed: 0, malformed: 0, oversized: 0, label: 0, misaddressed: 0, unfit: 0, refused: 0, full: 0 },
+    dropped: {
+      ...{ sealed: 0, malformed: 0, oversized: 0, label: 0, misaddressed: 0, unfit: 0, refused: 0, full: 0 },
+      flooded: 0,
+    },
   };
 }

@@ -16,6 +16,7 @@ import type { Delegate, Membership } from "./member.ts";
 import { createMemberStates, memberOf, VERSIONS } from "./member-states.ts";
 import type { Endpoint, PacketMessage } from "./messages.ts";
 import { createNodeTable, isReachable, type Node } from "./node-table.ts";
+import { createPacketGate } from "./packet-gate.ts";
 import { createProber } from "./prober.ts";
 import { createRejoin } from "./rejoin.ts";
 import {
@@ -206,6 +207,7 @@ export function createMembership(options: MembershipOptions): Membership {
   const { state, counters, table, gossip, states, exchanges, prober, rejoin } = parts;
   const { self } = table;
   const receive = createReceiver(parts, delegate);
+  const gate = createPacketGate({ now: timers.now, members: table.all });
   let isDisposed = false;
 
   transport.start({
@@ -213,9 +215,14 @@ export function createMembership(options: MembershipOptions): Membership {
       if (isDisposed) return;
       counters.packetsIn++;
       counters.bytesIn += packet.length;
+      if (!gate.isWorthOpening(from)) {
+        counters.dropped.flooded++;
+        return;
+      }
       const unpacked = codec.unpackPacket(packet);
       if ("fault" in unpacked) {
         counters.dropped[unpacked.fault]++;
+        gate.failed(from);
         return;
       }
       counters.dropped.malformed += unpacked.malformed;

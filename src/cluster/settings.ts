@@ -89,3 +89,7 @@ export const REJOINS_AT_ONCE = 3;
 /** Lines that are logged in so long, each of them once: members say what they like, and may not fill the log with it. */
 export const NOTED_MAX = 256;
 export const NOTED_MS = 3_600_000;
+/** Packets that did not open, within so long: from strangers all together, and from the address of one member. */
+export const FAILED_PACKETS_WITHIN_MS = 1_000;
+export const FAILED_PACKETS_OF_STRANGERS_MAX = 2_000;
+export const FAILED_PACKETS_OF_MEMBER_MAX = 2_000;
