@@ -17,6 +17,22 @@ async function askOne(client: DnsClient, message: Uint8Array): Promise<Buffer | 
   return undefined;
 }
 
+/** A client over TCP that asks again by a new connection: servers end one that was idle for long, as it is on a busy machine. */
+function reopeningTcpClient(server: Pick<RunningServer, "port">): DnsClient {
+  let current: DnsClient | undefined;
+  return {
+    ask: async (message, timeoutMs) => {
+      current ??= await openTcpClient(server);
+      const response = await current.ask(message, timeoutMs);
+      if (response !== undefined) return response;
+      current.close();
+      current = undefined;
+      return undefined;
+    },
+    close: () => current?.close(),
+  };
+}
+
 /** Asks one server everything and gives the aspects of its responses in the order of the questions. */
 export async function askAll(
   server: Pick<RunningServer, "name" | "port">,
@@ -27,7 +43,7 @@ export async function askAll(
   const results = new Array<Aspects>(inquiries.length);
   let next = 0;
   const worker = async () => {
-    const tcp = await openTcpClient(server);
+    const tcp = reopeningTcpClient(server);
     tcpClients.push(tcp);
     while (next < inquiries.length) {
       const index = next;
