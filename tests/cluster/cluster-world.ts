@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type ApiClient, signIn } from "../scenarios/api-client.ts";
+import { type ApiAnswer, type ApiClient, signIn } from "../scenarios/api-client.ts";
 import { type NodeSetup, type ScenarioNode, startNode } from "../scenarios/running-node.ts";
 import { exchangeUdp } from "../support/dns-client.ts";
 import { decodeMessage, encodeQuery } from "../support/dns-message.ts";
@@ -55,7 +55,25 @@ export async function isReady(node: ScenarioNode): Promise<boolean> {
 }
 
 export async function untilReady(node: ScenarioNode): Promise<void> {
-  await waitFor("the node is ready", 60_000, () => isReady(node).catch(() => false));
+  let last = "";
+  const isThere = async () => {
+    const answer = await node.get("/readyz").catch(() => undefined);
+    last = (await answer?.text()) ?? "no answer";
+    return answer?.status === 200;
+  };
+  await explained(
+    () => waitFor("the node is ready", 60_000, isThere),
+    () => `${last}\n${node.child.output()}`,
+  );
+}
+
+/** As `wait`; where that fails, with what explains it. */
+async function explained(wait: () => Promise<unknown>, why: () => string): Promise<void> {
+  try {
+    await wait();
+  } catch (error) {
+    throw new Error(`${String(error)}\n${why()}`);
+  }
 }
 
 export type Cluster = AsyncDisposable & {
@@ -132,10 +150,14 @@ export async function statusesOf(api: ApiClient): Promise<Readonly<Record<string
 /** Waits until all nodes say the same digest of everything. */
 export async function untilAgreed(node: ClusterNode): Promise<void> {
   await using api = await signIn(node.api);
-  await waitFor(
-    "all nodes agree",
-    60_000,
-    async () => (await api.ask("GET", "/cluster/consistency")).body.agrees === true,
+  let last: ApiAnswer["body"];
+  const isAgreed = async () => {
+    last = (await api.ask("GET", "/cluster/consistency")).body;
+    return last.agrees === true;
+  };
+  await explained(
+    () => waitFor("all nodes agree", 60_000, isAgreed),
+    () => `${JSON.stringify(last)}\n${node.child.output()}`,
   );
 }
 
