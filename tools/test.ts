@@ -23,15 +23,18 @@ const root = fileURLToPath(new URL("..", import.meta.url));
  */
 const WAITING =
   /^tests\/(cluster\/|scenarios\/((steer|notify|forward|primary|transport)[-.]|(debug-capture|query-log)\.))/;
-/** These have neither sockets nor processes, and only compute. */
-const SIMULATED = /^tests\/cluster\/[^/]*simulated/;
+/**
+ * These keep one core busy, with a store, an API or an answerer in their own process, or with programs that they compare;
+ * none of them minds another beside it.
+ */
+const COMPUTING = /^tests\/((api|fuzz|interop|support)\/|store\/(?!disk)|cluster\/[^/]*simulated)/;
 const WAITING_CONCURRENCY = 3;
 
 type Group = "units" | "waiting" | "alone";
 
 /** Whole-system tests start servers and load the machine, so that another beside them would disturb both; some only wait. */
 function groupOf(file: string): Group {
-  if (!file.startsWith("tests/") || SIMULATED.test(file)) return "units";
+  if (!file.startsWith("tests/") || COMPUTING.test(file)) return "units";
   return WAITING.test(file) ? "waiting" : "alone";
 }
 
