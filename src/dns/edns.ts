@@ -20,7 +20,6 @@ export type ExtendedError = { readonly code: number; readonly text: string };
 const DNSSEC_OK = 0x8000;
 const OPT_FIXED_BYTES = 11;
 const OPTION_HEADER_BYTES = 4;
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Options in the rdata of an OPT record, or undefined where they do not fill it exactly. */
@@ -74,14 +73,6 @@ export function writeEdns(writer: Writer, edns: Edns, rcode: number): void {
 /** The first option of a code. */
 export function findOption(edns: Edns | undefined, code: number): Uint8Array | undefined {
   return edns?.options.find((option) => option.code === code)?.data;
-}
-
-/** The EDE option of an INFO-CODE and a text for people (RFC 8914 section 2). */
-export function extendedErrorOption(error: ExtendedError): EdnsOption {
-  return {
-    code: EDNS_OPTION.EDE,
-    data: Uint8Array.of(error.code >> 8, error.code & 0xff, ...encoder.encode(error.text)),
-  };
 }
 
 /** The extended errors of a message; options too short for an INFO-CODE are passed over. */

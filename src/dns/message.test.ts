@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { CLASS, EDE, FLAG, RCODE, RRTYPE } from "./codes.ts";
-import { type Edns, extendedErrorOption, extendedErrorsOf, findOption, optionsFromRdata } from "./edns.ts";
+import { CLASS, EDE, EDNS_OPTION, FLAG, RCODE, RRTYPE } from "./codes.ts";
+import { type Edns, extendedErrorsOf, findOption, optionsFromRdata } from "./edns.ts";
 import { decodeMessage, encodeMessage, type Message, makeQuery, type ResourceRecord } from "./message.ts";
 import { nameFromText, nameToText } from "./name.ts";
 import { rdataFromText, rdataToText } from "./rdata.ts";
@@ -80,7 +80,7 @@ test("OPT carries size, version, DO, options and the upper bits of the RCODE", (
     wantsDnssec: true,
     options: [
       { code: 10, data: hex("0102030405060708") },
-      extendedErrorOption({ code: EDE.NOT_AUTHORITATIVE, text: "no such zone" }),
+      { code: EDNS_OPTION.EDE, data: Uint8Array.from([0, EDE.NOT_AUTHORITATIVE, ...Buffer.from("no such zone")]) },
     ],
   };
   const message = response({ rcode: RCODE.BADVERS, edns });

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { RRTYPE } from "./codes.ts";
 import { parseZoneFile } from "./zone-file.ts";
-import { printZone, type ZoneRecord } from "./zone-print.ts";
+import { recordToText, type ZoneRecord } from "./zone-print.ts";
 
 const ZONE_SUFFIX = [4, 0x7a, 0x6f, 0x6e, 0x65, 0];
 
@@ -70,7 +70,7 @@ test("printing and parsing again gives the same bytes", () => {
   fc.assert(
     fc.property(soa, fc.array(record, { maxLength: 20 }), (first, others) => {
       const records = [first, ...others];
-      assert.deepEqual(parse([...printZone(records)].join("")), records);
+      assert.deepEqual(parse(records.map(recordToText).join("\n")), records);
     }),
     { numRuns: 300 },
   );
@@ -79,17 +79,5 @@ test("printing and parsing again gives the same bytes", () => {
 test("the example zone survives printing", () => {
   const records = parse(readFileSync(new URL("../../tests/vectors/example.test.zone", import.meta.url)));
   assert.ok(records.length > 25);
-  assert.deepEqual(parse([...printZone(records)].join("")), records);
-});
-
-test("a large zone comes in chunks", () => {
-  const record = (index: number): ZoneRecord => ({
-    owner: Uint8Array.from([2, index >> 8, index & 255, ...ZONE_SUFFIX]),
-    type: RRTYPE.A,
-    ttl: 1,
-    rdata: Uint8Array.of(10, 0, 0, 1),
-  });
-  const chunks = [...printZone(Array.from({ length: 10_000 }, (_, index) => record(index)))];
-  assert.ok(chunks.length > 2);
-  assert.ok(chunks.every((chunk) => chunk.length < 70_000 && chunk.endsWith("\n")));
+  assert.deepEqual(parse(records.map(recordToText).join("\n")), records);
 });
