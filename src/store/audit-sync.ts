@@ -17,6 +17,11 @@ const INSTANCE = /^[0-9a-z]{1,64}$/;
 const SEQUENCE_MAX = 2 ** 48 - 1;
 /** More are never sent; each is one reinstallation or one restored backup. */
 export const INSTANCES_MAX = 10_000;
+/**
+ * Beyond them none that is new is taken: a vector that peers refuse because it is too long would end all replication, and what
+ * says who has what stays for ever.
+ */
+export const INSTANCES_TAKEN_MAX = 5_000;
 /** Text of one answer, beside its last entry. */
 const ANSWER_CHARACTERS_MAX = 262_144;
 /** An entry from further ahead would stay here beyond its time. */
@@ -92,7 +97,7 @@ export function auditAfter(
 
 /**
  * Takes entries of other instances, in the order of their sequences. What is malformed, past its time or from far ahead is
- * left out, and counts as seen where its id can be read.
+ * left out, and counts as seen where its id can be read. Nothing is taken of instances for which there is no room.
  */
 export function applyAudit(parts: AuditSyncParts, entries: readonly AuditEntry[]): Promise<void> {
   const { database, instanceId, now, retentionMs } = parts;
@@ -100,9 +105,16 @@ export function applyAudit(parts: AuditSyncParts, entries: readonly AuditEntry[]
     const marks = new Map<string, number>();
     const markOf = (instance: string) =>
       marks.get(instance) ?? Number(readMetaText(database, AUDIT_MARK + instance) ?? lastSequence(database, instance));
+    let room: number | undefined;
+    const hasRoom = () => {
+      room ??= INSTANCES_TAKEN_MAX - Object.keys(auditVector(parts)).length;
+      return room-- > 0;
+    };
     for (const entry of entries) {
       const id = idOf(entry);
-      if (id === undefined || id.instance === instanceId() || id.sequence <= markOf(id.instance)) continue;
+      if (id === undefined || id.instance === instanceId()) continue;
+      const mark = markOf(id.instance);
+      if (id.sequence <= mark || (mark === 0 && !hasRoom())) continue;
       marks.set(id.instance, id.sequence);
       const timeMs = timeOf(entry);
       const isWanted = timeMs !== undefined && timeMs >= now() - retentionMs && timeMs <= now() + AHEAD_MAX_MS;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import type { Kind } from "../../src/model/objects.ts";
+import { INSTANCES_TAKEN_MAX } from "../../src/store/audit-sync.ts";
 import { openDatabase, STORE_FOLDER, TABLE } from "../../src/store/database.ts";
 import { type NodeStore, openStore } from "../../src/store/open-store.ts";
 import type { RawItem } from "../../src/store/raw-items.ts";
@@ -171,6 +172,27 @@ test("what is no audit entry of another instance is left out", async () => {
   await store.applyAudit(bad as never);
   assert.deepEqual(store.auditVector(), { [store.instanceId]: 1, other: 5 });
   assert.equal(store.auditPage({}, { limit: 100 }).entries.length, 1);
+});
+
+test("instances beyond a number are not taken, and those that are known go on", async () => {
+  const now = () => START;
+  await using temporary = await temporaryStore({ nodeId: "n1", now });
+  const { store } = temporary;
+  await store.write((tx) => tx.audit(auditInput()));
+  const [entry] = store.auditAfter(store.instanceId, 0, 1);
+  assert.ok(entry);
+  const ids = Array.from({ length: INSTANCES_TAKEN_MAX + 10 }, (_, index) => `other${index}-1`);
+  const takes = () => Object.keys(store.auditVector()).length;
+  await store.applyAudit(ids.slice(0, 100).map((id) => ({ ...entry, id })));
+  // What they hold does not matter.
+  await store.applyAudit(ids.map((id) => ({ ...entry, id, time: "never" })));
+  assert.equal(takes(), INSTANCES_TAKEN_MAX);
+  await store.applyAudit([
+    { ...entry, id: "new-1" },
+    { ...entry, id: "other7-2" },
+  ]);
+  assert.equal(takes(), INSTANCES_TAKEN_MAX);
+  assert.equal(store.auditVector().other7, 2);
 });
 
 test("an agreement is remembered over a restart", async () => {
