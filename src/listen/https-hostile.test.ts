@@ -206,6 +206,28 @@ test("floods end with ENHANCE_YOUR_CALM, and nobody else notices", async () => {
   }
 });
 
+test("a refused request is answered at the end of its body, so that nobody who still sends it is reset", async () => {
+  await using lab = await openHttpsLab();
+  const raw = await openRaw(lab);
+  const wrong = fields({ ":method": "POST", ":path": "/dns-query", "content-type": "text/plain" });
+  raw.socket.write(makeFrame(FRAME.HEADERS, FRAME_FLAG.END_HEADERS, 1, wrong));
+  raw.socket.write(getFrame(3, ECHO));
+  await waitFor("the next one is answered", 5_000, () => raw.frames().some(({ stream }) => stream === 3));
+  assert.ok(raw.frames().every(({ stream }) => stream !== 1));
+  raw.socket.write(makeFrame(FRAME.DATA, FRAME_FLAG.END_STREAM, 1, Buffer.from("x")));
+  const ofFirst = () => raw.frames().filter(({ stream }) => stream === 1);
+  await waitFor("it is answered", 5_000, () => ofFirst().length > 0);
+  // One that goes on for longer than any message is answered, and told to stop.
+  raw.socket.write(makeFrame(FRAME.HEADERS, FRAME_FLAG.END_HEADERS, 5, wrong));
+  raw.socket.write(repeat(makeFrame(FRAME.DATA, 0, 5, Buffer.alloc(16_384)), 4));
+  await waitFor("it is told to stop", 5_000, () => raw.frames().some(({ type }) => type === FRAME.RST_STREAM));
+  assert.deepEqual(
+    ofFirst().map(({ type, flags }) => [type, flags]),
+    [[FRAME.HEADERS, END]],
+  );
+  raw.socket.destroy();
+});
+
 test("requests beyond those that may be open are refused, and the client may ask again", async () => {
   await using lab = await openHttpsLab({ limits: { maxStreams: 2 } });
   const raw = await openRaw(lab);

@@ -18,6 +18,7 @@ import {
   type HttpsConnection,
   type HttpsContext,
   openBook,
+  passOverBody,
 } from "./https-connection.ts";
 import { DOH_MEDIA_TYPE, DOH_METHODS, type RefusedStatus, readRequest } from "./https-request.ts";
 import type { HttpsLimits } from "./limits.ts";
@@ -135,7 +136,8 @@ function takeRequest(session: Session, stream: number, fields: Fields, isLast: b
   requests.set(stream, request);
   const asked = readRequest({ ...fields, method: fields.method ?? "", target: fields.target ?? "" });
   const reply: Reply = (answer) => answerRequest(session, stream, answer);
-  if (asked.kind === "refused") reply(asked.status);
+  if (asked.kind === "refused" && !isLast && asked.status !== 413) request.body = passOverBody(asked.status);
+  else if (asked.kind === "refused") reply(asked.status);
   else if (book.isFull()) reply(503);
   else if (asked.kind === "message") context.answering.answer(asked.message, address, port, reply);
   else if (isLast) reply(400);
