@@ -5,6 +5,7 @@ import { regionNumber } from "../image/regions.ts";
 import { inheritsPolicy } from "../model/lb-policy.ts";
 import { relativeTo } from "../model/names.ts";
 import { type OverrideBody, RECORD_TYPES, type RecordBody, type RecordType } from "../model/objects.ts";
+import { isNewerRoute } from "../publish/store-routes.ts";
 import type { StoreReader } from "../store/store.ts";
 
 export type NamedRecord = {
@@ -55,9 +56,11 @@ export function createExplainNames(sources: ExplainSources): ExplainNames {
 
 function namedRoute(store: ExplainSources["store"], domain: string): NamedRoute | undefined {
   const forwarder = store.get("forwarder", [domain]);
-  if (forwarder !== undefined) return { by: "forwarder", id: forwarder.body.id };
   const stub = store.get("stub-zone", [domain]);
-  return stub === undefined ? undefined : { by: "stub_zone", id: stub.body.id };
+  if (stub !== undefined && (forwarder === undefined || isNewerRoute(stub, forwarder))) {
+    return { by: "stub_zone", id: stub.body.id };
+  }
+  return forwarder === undefined ? undefined : { by: "forwarder", id: forwarder.body.id };
 }
 
 function namedRecord({ store, book }: ExplainSources, zone: string, owner: string, type: RecordType): NamedRecord {

@@ -186,14 +186,14 @@ function routeOf(store: Pick<Store, "get">, domain: string): ConfiguredRoute | u
   const forwarder = store.get("forwarder", [domain]);
   const stub = store.get("stub-zone", [domain]);
   const name = forwarder === undefined && stub === undefined ? ROOT : domainWire(domain);
-  const isStub = stub !== undefined && (forwarder === undefined || isNewer(stub, forwarder));
+  const isStub = stub !== undefined && (forwarder === undefined || isNewerRoute(stub, forwarder));
   if (isStub) return { kind: "stub", domain: name, upstreams: upstreamsOf(stub.body.hints), hardening: undefined };
   if (forwarder === undefined) return undefined;
   return { kind: "forwarder", domain: name, upstreams: upstreamsOf(forwarder.body.upstreams), hardening: undefined };
 }
 
 /** A merge may leave a forwarder and a stub zone of one domain: the later one holds, the same on every node. */
-function isNewer(one: Stored, other: Stored): boolean {
+export function isNewerRoute(one: Pick<Stored, "stamp">, other: Pick<Stored, "stamp">): boolean {
   return one.stamp > other.stamp;
 }
 

@@ -1,4 +1,5 @@
 /** Takes in what another store has: the greater version of each key stays, the greater value of each register. */
+import { isDeepStrictEqual } from "node:util";
 import { KeyError, keyBytes } from "../model/keys.ts";
 import type { Kind } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
@@ -187,7 +188,7 @@ function choose(parts: MergeParts, kind: Kind, current: StoredEnvelope, incoming
   const order = compareVersions(mine, incoming);
   if (order === 0) return false;
   const [winner, loser] = order > 0 ? [mine, incoming] : [incoming, mine];
-  const isConflict = winner.life === loser.life && !hasSeen(winner, loser);
+  const isConflict = winner.life === loser.life && !hasSeen(winner, loser) && !isSame(winner, loser);
   if (isConflict) {
     changes.markDirty();
     writeJournal(database, kind, order > 0 ? sealed(key, incoming, kind, seal) : current, "replaced", winner.stamp);
@@ -197,6 +198,11 @@ function choose(parts: MergeParts, kind: Kind, current: StoredEnvelope, incoming
   if (order > 0) return false;
   changes.place(kind, key, incoming, current);
   return true;
+}
+
+/** Whoever made the same lost nothing: parts of a blocklist have the same key only where they have the same content. */
+function isSame({ content: left }: Envelope, { content: right }: Envelope): boolean {
+  return left.kind === "body" && right.kind === "body" && isDeepStrictEqual(left.body, right.body);
 }
 
 function sealed(key: StoredEnvelope["key"], envelope: Envelope, kind: Kind, seal: Seal): StoredEnvelope {

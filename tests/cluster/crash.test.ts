@@ -118,8 +118,8 @@ function orderOf(item: RawItem): string {
       return item.envelope.stamp;
     case "floor":
       return item.floor;
+    // Of one life a receiver may have raised the serial itself.
     case "serial":
-      return `${item.life} ${String(item.serial).padStart(10, "0")}`;
     case "activation":
       return item.life;
     case "alias":
