@@ -38,7 +38,7 @@ const DATA: readonly Kind[] = [
 ];
 
 /** What a node holds that somebody made on it: how many of each kind; the admin of the first start is nobody's work. */
-export function ownData(store: Pick<StoreReader, "count" | "list">): Readonly<Record<string, number>> {
+function ownData(store: Pick<StoreReader, "count" | "list">): Readonly<Record<string, number>> {
   const held = DATA.map((kind): [string, number] => [kind, store.count(kind)]);
   const made = store.list("user", { limit: 2 }).filter(({ stamp }) => stamp !== "").length;
   held.push(["user", made === 0 ? 0 : store.count("user")]);

@@ -26,7 +26,7 @@ function sequenceBytes(sequence: number): Uint8Array {
   return bytes;
 }
 
-export function auditKey(timeMs: number, instanceId: string, sequence: number): Uint8Array {
+function auditKey(timeMs: number, instanceId: string, sequence: number): Uint8Array {
   return Buffer.concat([momentBytes(timeMs), textKey(instanceId), sequenceBytes(sequence)]);
 }
 

@@ -25,7 +25,7 @@ export type CountedRow = {
 };
 
 /** The longest that a scan holds the thread at a stretch. */
-export const SCAN_SLICE_MS = 4;
+const SCAN_SLICE_MS = 4;
 const PAGE_ROWS = 128;
 const PAGE_CHARACTERS_MAX = 200_000;
 const PAGE_KEYS = 512;
@@ -38,7 +38,7 @@ const NOTHING = new Uint8Array();
 const PLAIN_ROW =
   /^\{"s":"([^"\\]+)",(?:"b":"[^"\\]*",)?(?:"l":"([^"\\]*)",)?(?:"r":\d+,)?(?:"n":\{[^{}]*\},)?"v":\{"id":"[^"\\]*","zone":"([^"\\]*)"/;
 
-export function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
+function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
   switch (table) {
     case TABLE.ZONE: {
       const present: ZoneRow = JSON.parse(value);

@@ -50,7 +50,7 @@ export function aliasRef(kind: Kind, id: string, key: NaturalKey): ItemRef {
 }
 
 /** The key of a row of a kind that this version does not know. */
-export function foreignKey(parts: readonly string[]): Uint8Array {
+function foreignKey(parts: readonly string[]): Uint8Array {
   return Buffer.from(JSON.stringify(parts));
 }
 

@@ -40,7 +40,7 @@ test("three empty nodes that name each other are one cluster, with one admin", a
     await using api = await signIn(last.api);
     return (await api.ask("GET", "/users")).body.items.length;
   };
-  await waitFor("the admin has come", 40_000, () =>
+  await waitFor("the admin has come", 90_000, () =>
     admins().then(
       (count) => count === 1,
       () => false,
