@@ -115,12 +115,8 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   const self = await selfOf(options, port.local);
   const membership = openMembership({ ...options, peers, replicator, port, self });
   const activator = createZoneActivator({
-    ...{
-      context,
-      timers: systemTimers,
-      isComplete: replicator.isComplete,
-      announce: (zone) => replicator.announce(refsOfZone(zone)),
-    },
+    ...{ context, timers: systemTimers, isComplete: replicator.isComplete },
+    announce: (zone) => replicator.announce(refsOfZone(zone)),
     acknowledged: async (zone, timeoutMs) => (await replicator.acknowledgedBy(refsOfZone(zone), timeoutMs)).isComplete,
     aliveNodes: () =>
       membership

@@ -42,7 +42,8 @@ async function call({ api }: ClusterNode, token: string, path: string, method = 
   const headers = { authorization: `Bearer ${token}`, "x-svc-csrf": "1" };
   const response = await fetch(`${api}/api/v1${path}`, { method, dispatcher, headers });
   // biome-ignore lint/suspicious/noExplicitAny: a test looks into whatever came back.
-  return { status: response.status, body: (await response.json()) as any };
+  const body: any = await response.json();
+  return { status: response.status, body };
 }
 
 async function untilStatus(node: ClusterNode, token: string, status: number): Promise<void> {

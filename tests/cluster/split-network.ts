@@ -6,14 +6,14 @@
  * chance decides. Nothing of it touches the network of this machine.
  */
 import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, openSync, read, writeFileSync, writeSync } from "node:fs";
+import { closeSync, openSync, read, writeFileSync, writeSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { adoptNode, MAIN, nodeEnvironment } from "../scenarios/running-node.ts";
-import { requireProgram, requireRoot } from "../support/peers.ts";
+import { requireDevice, requireProgram, requireRoot } from "../support/peers.ts";
 import { runToEnd, startChild } from "../support/process.ts";
 import { CLUSTER_KEY, type ClusterNode, untilReady } from "./cluster-world.ts";
 
@@ -154,13 +154,6 @@ async function startNodes(names: readonly string[], directory: string, env: Read
   });
 }
 
-function requireTun(test: TestContext): boolean {
-  if (existsSync(TUN)) return true;
-  if ((process.env.CI ?? "") !== "") throw new Error(`there is no ${TUN}, and CI is set`);
-  test.skip(`SKIPPED: there is no ${TUN}`);
-  return false;
-}
-
 /** So many nodes, all ready, named a, b, c, ...; undefined after skipping the test loudly. Once in a process. */
 export async function openSplitNetwork(
   test: TestContext,
@@ -168,7 +161,7 @@ export async function openSplitNetwork(
   env: Readonly<Record<string, string>> = {},
 ): Promise<SplitNetwork | undefined> {
   const isPossible = requireProgram(test, "ip") !== undefined && requireProgram(test, "nsenter") !== undefined;
-  if (!isPossible || !requireRoot(test) || !requireTun(test)) return undefined;
+  if (!isPossible || !requireRoot(test) || !requireDevice(test, TUN)) return undefined;
   await using stack = new AsyncDisposableStack();
   const kernel = openKernel();
   if (kernel.unshare(CLONE_NEWNET) !== 0) throw new Error("this process cannot have a network of its own");

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { TestContext } from "node:test";
 import { bind } from "./peers/bind.ts";
 import { gdnsd } from "./peers/gdnsd.ts";
@@ -18,6 +19,14 @@ export function requireProgram(test: TestContext, command: string): string | und
   if ((process.env.CI ?? "") !== "") throw new Error(`${command} is not installed, and CI is set`);
   test.skip(`SKIPPED: ${command} is not installed; .ci/run names its Debian package`);
   return undefined;
+}
+
+/** Whether this machine has a device file that the test needs; skips it like `requireProgram` where not. */
+export function requireDevice(test: TestContext, path: string): boolean {
+  if (existsSync(path)) return true;
+  if ((process.env.CI ?? "") !== "") throw new Error(`there is no ${path}, and CI is set`);
+  test.skip(`SKIPPED: there is no ${path}`);
+  return false;
 }
 
 /** Whether the test runs as root, which it needs; skips it like `requireProgram` where not. */
