@@ -156,7 +156,7 @@ export async function untilAgreed(node: ClusterNode): Promise<void> {
     return last.agrees === true;
   };
   await explained(
-    () => waitFor("all nodes agree", 60_000, isAgreed),
+    () => waitFor("all nodes agree", 240_000, isAgreed, 50),
     () => `${JSON.stringify(last)}\n${node.child.output()}`,
   );
 }
