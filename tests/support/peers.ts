@@ -21,11 +21,10 @@ export function requireProgram(test: TestContext, command: string): string | und
   return undefined;
 }
 
-/** Whether this machine has a device file that the test needs; skips it like `requireProgram` where not. */
+/** Whether the machine has a device; skips the test with one line where not, also where CI is set: no package brings one. */
 export function requireDevice(test: TestContext, path: string): boolean {
   if (existsSync(path)) return true;
-  if ((process.env.CI ?? "") !== "") throw new Error(`there is no ${path}, and CI is set`);
-  test.skip(`SKIPPED: there is no ${path}`);
+  test.skip(`SKIPPED: this machine has no ${path}`);
   return false;
 }
 
