@@ -209,6 +209,8 @@ const isThere = ({ state }: Member) => state === "alive" || state === "suspect";
 function openMembership(parts: MembershipParts): Membership {
   const { config, keys, store, version, emit, log, peers, replicator, port, self } = parts;
   const settledAt = systemTimers.now() + SETTLING_MS;
+  /** Bounded as the members that there were are. */
+  const seenGoing = new Set<string>();
   const follow = () => {
     const others = membership.members().filter((member) => member.name !== store.nodeId && isThere(member));
     peers.setPeers(others.map(({ name, endpoint }) => ({ nodeId: name, endpoint })));
@@ -220,8 +222,9 @@ function openMembership(parts: MembershipParts): Membership {
     log("info", `node ${member.name} ${isNew ? "joined" : member.state === "left" ? "left" : "is unreachable"}`, {
       address,
     });
-    // Those who were here before this node did not join when it came.
-    if (isNew && systemTimers.now() < settledAt) return;
+    // Those who were here before this node did not join when it came; whoever it has seen go, did.
+    if (isNew && !seenGoing.delete(member.name) && systemTimers.now() < settledAt) return;
+    if (!isNew) seenGoing.add(member.name);
     emit({ type, subject: member.name, data: { node_id: member.name, address, status: member.state } });
   };
   const delegate: Delegate = {
