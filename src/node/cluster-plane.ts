@@ -209,7 +209,7 @@ const isThere = ({ state }: Member) => state === "alive" || state === "suspect";
 function openMembership(parts: MembershipParts): Membership {
   const { config, keys, store, version, emit, log, peers, replicator, port, self } = parts;
   const settledAt = systemTimers.now() + SETTLING_MS;
-  /** Bounded as the members that there were are. */
+  /** Of that time alone, which bounds it. */
   const seenGoing = new Set<string>();
   const follow = () => {
     const others = membership.members().filter((member) => member.name !== store.nodeId && isThere(member));
@@ -223,8 +223,10 @@ function openMembership(parts: MembershipParts): Membership {
       address,
     });
     // Those who were here before this node did not join when it came; whoever it has seen go, did.
-    if (isNew && !seenGoing.delete(member.name) && systemTimers.now() < settledAt) return;
-    if (!isNew) seenGoing.add(member.name);
+    if (systemTimers.now() < settledAt) {
+      if (!isNew) seenGoing.add(member.name);
+      else if (!seenGoing.has(member.name)) return;
+    }
     emit({ type, subject: member.name, data: { node_id: member.name, address, status: member.state } });
   };
   const delegate: Delegate = {
