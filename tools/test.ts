@@ -18,17 +18,20 @@ const FILE_TIMEOUT_MS = 600_000;
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /**
- * These wait for probes, retries, upstreams, other members and time-outs most of their time, each with ports and addresses of
- * its own.
+ * These wait for probes, retries, upstreams, other members, starts and time-outs most of their time, each with ports and
+ * addresses of its own.
  */
-const WAITING =
-  /^tests\/(cluster\/|scenarios\/((steer|notify|forward|primary|transport)[-.]|(debug-capture|query-log)\.))/;
+const WAITING = new RegExp(
+  "^tests/(cluster/|scenarios/((steer|notify|forward|primary|transport|import)[-.]|" +
+    "(break-glass|config|debug-capture|explain|first-start|health-restart|management|overrides|query-log|refused-start|" +
+    "reload|serve|signals|single-sign-on|wildcard-address)[.]))",
+);
 /**
  * These keep one core busy, with a store, an API or an answerer in their own process, or with programs that they compare;
  * none of them minds another beside it.
  */
 const COMPUTING = /^tests\/((api|fuzz|interop|support)\/|store\/(?!disk)|cluster\/[^/]*simulated)/;
-const WAITING_CONCURRENCY = 3;
+const WAITING_CONCURRENCY = 4;
 
 type Group = "units" | "waiting" | "alone";
 

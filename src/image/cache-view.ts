@@ -135,7 +135,10 @@ export function nameAt({ words }: CacheView, entry: number): number {
   return (entry + ENTRY.BYTES_AT) * 4 + (bytes & 0xffff) + tables * 2;
 }
 
-/** True: everything read since of the entry that began at `start` was that entry. `start` is its word ENTRY.START. */
+/**
+ * True: everything read since of the entry that began at `start` was that entry. `start` is what `findCached` left in the view:
+ * the entry's own word may be that of what is being written in its place.
+ */
 export function isIntact(view: CacheView, start: number): boolean {
   return (
     ((start - readInOrder(view.words, CACHE_WORD.TAIL)) | 0) >= 0 &&
