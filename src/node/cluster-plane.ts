@@ -39,7 +39,12 @@ import {
 import { type ClusterParts, createClusterView, standingOf } from "./cluster-view.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
-import { type ReplicationFigures, type ReplicationSettings, replicationReadiness } from "./replication-readiness.ts";
+import {
+  type ReplicationFigures,
+  type ReplicationSettings,
+  replicationReadiness,
+  replicationTiming,
+} from "./replication-readiness.ts";
 
 export type ClusterPlaneOptions = {
   readonly config: Config;
@@ -150,9 +155,8 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
 
 /** What was put by the API holds from the next start on, and before the file; 0 is the file's. */
 function settingsOf(config: Config, store: NodeStore): ReplicationSettings {
-  const { configured } = readConfig(store, "replication");
-  const intervalSeconds = configured.push_pull_interval_seconds || config["replication.push_pull_interval_seconds"];
-  const queueThreshold = configured.readyz_queue_threshold || config["replication.readyz_queue_threshold"];
+  const { effective } = readConfig(store, "replication", replicationTiming(config));
+  const { push_pull_interval_seconds: intervalSeconds, readyz_queue_threshold: queueThreshold } = effective;
   return { pushPullIntervalMs: intervalSeconds * 1_000, queueThreshold };
 }
 

@@ -6,7 +6,7 @@ import { beginChanges, type Changes } from "./changes.ts";
 import type { Database } from "./database.ts";
 import type { Feed, Ticket } from "./feed.ts";
 import type { Instance } from "./instance.ts";
-import { mergeItems, type RefusedItem, type RemoteOptions } from "./merge.ts";
+import { mergeItems, type RefusedItem, type RemoteOptions, STAMP_AHEAD_MAX_MS } from "./merge.ts";
 import { readMetaText, writeMetaText } from "./meta.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
@@ -15,8 +15,6 @@ import type { AuditInput, ChangeBatch, StoreTransaction } from "./store.ts";
 import { beginTransaction } from "./transaction.ts";
 import type { News, Watchers } from "./watchers.ts";
 
-/** Further ahead of the own clock than this, peers would refuse what is written here. */
-export const CLOCK_AHEAD_MAX_MS = 10_000;
 const CLOCK = "clock";
 
 export type Engine = {
@@ -81,7 +79,8 @@ export async function runLocalInSlices<T>(
 /** A transaction of this node's own, for as long as its work runs. */
 function beginLocal(engine: Engine) {
   const { clock, now, nodeId, database, seal } = engine;
-  if (clock.aheadMs() > CLOCK_AHEAD_MAX_MS) {
+  // Peers would refuse what is written here.
+  if (clock.aheadMs() > STAMP_AHEAD_MAX_MS) {
     throw new Refusal("clock_skew", "this node's clock lies more than 10 s behind the stamps of what it holds");
   }
   const nowMs = now();
