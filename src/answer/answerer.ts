@@ -248,17 +248,18 @@ function answerRead(
   }
   noteClient(state, address, addressOffset, addressLength);
   if (query.subnetAt !== 0) takeSubnet(state, tools.subnetSources);
-  if (isForOther) refuseUnread(query, RCODE.SERVFAIL);
-  else if (query.read === READ.QUERY) {
-    const size = Math.min(room, sizeLimit(query, edns.maxUdpSize)) - state.signatureBytes;
-    query.limit = query.start + size - optLength(query, edns);
+  const isQuery = query.read === READ.QUERY && !isForOther;
+  if (!isQuery) refuseUnread(query, isForOther ? RCODE.SERVFAIL : unreadRcode(query));
+  const size = Math.min(room, sizeLimit(query, edns.maxUdpSize)) - state.signatureBytes;
+  query.limit = query.start + size - optLength(query, edns);
+  if (isQuery) {
     if (query.cookieLength > 0) makeCookie(tools, address, addressOffset, addressLength);
     if (answerQuery(state, edns, counters)) {
       restoreQuery(state);
       if (!tools.isResolver) counters[COUNTER.CACHE_MISSES]! += 1;
       return TAKEN;
     }
-  } else refuseUnread(query, unreadRcode(query));
+  }
   if (state.trace !== undefined) traceResult(state);
   putOpt(query, edns, state.signatureBytes);
   putHeader(query, state.headerFlags);

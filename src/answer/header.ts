@@ -12,14 +12,16 @@ export function unreadRcode({ read, opcode }: Query): number {
   return opcode === OPCODE.UPDATE ? RCODE.REFUSED : RCODE.NOTIMP;
 }
 
-/** The message is no query that could be answered: only its header, question and OPT RR mean something. */
+/**
+ * The message is no query that could be answered: only its header, question and OPT RR mean something, and of the options
+ * padding alone, which hides what was sent.
+ */
 export function refuseUnread(query: Query, rcode: number): void {
   query.at = query.questionEnd;
   query.cookieLength = 0;
   query.subnetLength = 0;
   query.wantsNsid = false;
   query.wantsKeepalive = false;
-  query.wantsPadding = false;
   query.rcode = rcode;
 }
 

@@ -5,7 +5,7 @@
 import { CLASS, OPCODE, RRTYPE } from "../dns/codes.ts";
 import { queryPlace, TRANSPORT, type Transport, typeClass } from "../image/counters.ts";
 import { CONTROL, PRIMARY } from "../image/shared.ts";
-import { type EdnsOptions, putOpt } from "./edns.ts";
+import { type EdnsOptions, optLength, putOpt } from "./edns.ts";
 import { putHeader, refuseUnread } from "./header.ts";
 import { type AnswerLog, beginLog, logAnswer } from "./log-event.ts";
 import { type Query, READ, readQuery } from "./query.ts";
@@ -15,7 +15,10 @@ import { type AnswerState, startAnswer } from "./state.ts";
 export type MadeAnswers = {
   /** From the next query on: so many bytes of each answer are left free, and whether it has all that is stored. */
   readonly setView: (signatureBytes: number, hasManagementView: boolean) => void;
-  /** As `answer` of an answerer, with header, question and OPT alone and this RCODE, below 16. */
+  /**
+   * As `answer` of an answerer, with header, question and OPT alone and this RCODE, below 16. All of `bytes` from `offset` on
+   * may be written.
+   */
   readonly answerWith: (
     bytes: Uint8Array,
     offset: number,
@@ -79,6 +82,7 @@ export function createMadeAnswers(tools: MadeTools, alone: Query, seed: number):
     state.query = alone;
     alone.transport = transport;
     refuseUnread(alone, rcode);
+    alone.limit = bytes.length - state.signatureBytes - optLength(alone, tools.edns);
     putOpt(alone, tools.edns, state.signatureBytes);
     putHeader(alone, 0);
     return noteMade(tools, alone.at - offset, address, addressOffset, addressLength);

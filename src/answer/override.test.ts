@@ -271,3 +271,24 @@ test("a name server below a cut gets no wildcard's address, whatever the one ove
   ask("t. A", { transport: TRANSPORT.TCP });
   assert.deepEqual(ask("a.t. A", { transport: TRANSPORT.TCP }), referral);
 });
+
+test("an override at the apex of a zone leaves SOA to the zone, and NS where it has none of its own", () => {
+  const { ask, override } = openLab([
+    "t. 5 SOA a.t. h.t. 1 2 3 4 1\nt. 1 NS a.t.\nt. 1 MX 1 a.t.\nto.t. 1 CNAME t.\n",
+    "sub.t. 5 SOA a.t. h.t. 1 2 3 4 1\n",
+  ]);
+  const soa = "SOA a.t. h.t. 1 2 3 4 1";
+  const none = ["NOERROR aa", `authority t. 1 IN ${soa}`];
+  override("t. 1 A 10.0.0.1\nsub.t. 1 CNAME t.\nwww.t. 1 A 10.0.0.2\n");
+  assert.deepEqual(ask("t. A"), ["NOERROR aa", "answer t. 1 IN A 10.0.0.1"]);
+  assert.deepEqual(ask("t. MX"), none);
+  assert.deepEqual(ask("t. SOA"), ["NOERROR aa", `answer t. 5 IN ${soa}`]);
+  assert.deepEqual(ask("t. NS"), ["NOERROR aa", "answer t. 1 IN NS a.t."]);
+  assert.deepEqual(ask("to.t. SOA"), ["NOERROR aa", "answer to.t. 1 IN CNAME t.", `answer t. 5 IN ${soa}`]);
+  assert.deepEqual(ask("sub.t. SOA"), ["NOERROR aa", `answer sub.t. 5 IN ${soa}`]);
+  assert.deepEqual(ask("sub.t. NS"), ["NOERROR aa", "answer sub.t. 5 IN NS a.t."]);
+  assert.deepEqual(ask("sub.t. A"), ["NOERROR aa", "answer sub.t. 1 IN CNAME t.", "answer t. 1 IN A 10.0.0.1"]);
+  assert.deepEqual(ask("www.t. SOA"), none);
+  override("t. 1 NS b.t.\n");
+  assert.deepEqual(ask("t. NS"), ["NOERROR aa", "answer t. 1 IN NS b.t."]);
+});

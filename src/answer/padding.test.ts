@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decode, openLab, queryBytes, zone } from "../../tests/support/zone-lab.ts";
-import { EDNS_OPTION } from "../dns/codes.ts";
+import { EDNS_OPTION, OPCODE } from "../dns/codes.ts";
 import type { EdnsOption } from "../dns/edns.ts";
 import { TRANSPORT, type Transport } from "../image/counters.ts";
 
@@ -57,6 +57,34 @@ test("where the answer is signed, its signature is part of the blocks", () => {
 test("so are negative answers and refusals, with their extended errors", () => {
   for (const question of ["nope.example.test. A", "www.elsewhere.test. A", "example.test. AXFR"]) {
     assert.equal(ask(question, TRANSPORT.DOT).length, 468);
+  }
+});
+
+test("so are answers to what is no query, and those that are made of an RCODE alone", () => {
+  const update = { opcode: OPCODE.UPDATE, edns: { options: [COOKIE, PADDING] } } as const;
+  const messages = [
+    queryBytes("example.test. SOA", update),
+    queryBytes("example.test. SOA", { ...update, opcode: 15 }),
+    Buffer.concat([queryBytes("example.test. SOA", { ...update, opcode: OPCODE.QUERY }), Buffer.alloc(3)]),
+  ];
+  for (const message of messages) {
+    for (const [transport, length] of [
+      [TRANSPORT.DOT, 468],
+      [TRANSPORT.DOH, 468],
+      [TRANSPORT.TCP, undefined],
+    ] as const) {
+      assert.equal(paddingOf(lab.send(message, { transport }) ?? assert.fail()).length, length === undefined ? 0 : 1);
+      const signatureBytes = 88;
+      const bytes = new Uint8Array(4_096);
+      bytes.set(message, 7);
+      lab.answerer.enter();
+      lab.answerer.setView(signatureBytes, false);
+      const made = lab.answerer.answerWith(bytes, 7, message.length, Uint8Array.of(127, 0, 0, 1), 0, 4, transport, 5);
+      lab.answerer.setView(0, false);
+      lab.answerer.leave();
+      if (length !== undefined) assert.equal(made + signatureBytes, length);
+      assert.equal(paddingOf(bytes.subarray(7, 7 + made)).length, length === undefined ? 0 : 1);
+    }
   }
 });
 

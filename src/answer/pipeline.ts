@@ -58,7 +58,7 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   if (traced) traceName(state, name, hops);
   if (state.overrides !== 0) {
     const node = findOverride(view, state.overrides, name.key);
-    if (node !== 0) return answerOverride(state, name, next, node, hops);
+    if (node !== 0 && !isOfTheZone(state, name, node)) return answerOverride(state, name, next, node, hops);
   }
   if (hops === 0 && query.zone !== 0) {
     lookup.zone = query.zone;
@@ -88,7 +88,16 @@ function answerName(state: AnswerState, name: Spelled, next: Spelled, hops: numb
   return answerNode(state, name, next, hops);
 }
 
-/** A name with an override has nothing else, whoever's zone it lies in. */
+/**
+ * Whether the question stays the zone's although its apex has an override: SOA, which no override can have, and NS where it has
+ * none. Secondaries, update clients and resolvers take a zone that lacks them for none.
+ */
+function isOfTheZone({ view, lookup, query: { type } }: AnswerState, name: Spelled, override: number): boolean {
+  if (type !== RRTYPE.SOA && (type !== RRTYPE.NS || findType(view, override, RRTYPE.NS) !== 0)) return false;
+  return findOwnZone(view, lookup, name.key, type) && lookup.apexLabel === 0;
+}
+
+/** A name with an override has nothing else, whoever's zone it lies in, but for what `isOfTheZone` leaves to the zone. */
 function answerOverride(state: AnswerState, name: Spelled, next: Spelled, node: number, hops: number): Step {
   const { query, lookup, overrides } = state;
   if (hops === 0) query.authoritative = query.class === CLASS.IN;

@@ -158,6 +158,17 @@ test("latency: the nearest, and no change for less than 10 %", () => {
   assert.deepEqual(lab.values(WWW), [ONE]);
 });
 
+test("latency: what stands first has no advantage where nothing was answered yet, or what was is withheld", () => {
+  const lab = openWww();
+  lab.select(WWW, { method: "LATENCY" }, FOUR_VALUES);
+  lab.health(ONE, "HEALTHY", 1_000);
+  lab.health(TWO, "HEALTHY", 999);
+  lab.health(THREE, "HEALTHY", 998);
+  assert.deepEqual(lab.values(WWW), [THREE]);
+  lab.health(THREE, "UNHEALTHY", 998);
+  assert.deepEqual(lab.values(WWW), [TWO]);
+});
+
 test("latency without a measurement: all, in turn", () => {
   const lab = openWww(CHANCE());
   lab.select(WWW, { method: "LATENCY" }, FOUR_VALUES);

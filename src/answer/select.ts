@@ -2,7 +2,7 @@
  * Which values of a selected RRset an answer has: the unhealthy are dropped, the policy's method chooses among the others, and
  * where a client is to keep its value it draws its own. One pass, live for every query, without an allocation.
  */
-import { HEALTH, HEALTH_WORD } from "../image/health.ts";
+import { HEALTH_WORD, latencyUsOf, oneIfUnhealthy } from "../image/health.ts";
 import {
   affinityIn,
   METHOD_MASK,
@@ -71,11 +71,8 @@ function takeHealthy({ view, health }: AnswerState, chosen: Chosen): boolean {
   let count = 0;
   const slots = chosen.table + SELECTION.HEALTH;
   for (let index = 0; index < total; index++) {
-    const slot = words[slots + index]!;
-    const state = health[HEALTH_WORD.STATE + slot]!;
     indexes[count] = index;
-    // The words of slot 0, which stands for no probe, hold something else.
-    count += 1 - (oneIfZero(state ^ HEALTH.UNHEALTHY) & (1 - oneIfZero(slot)));
+    count += 1 - oneIfUnhealthy(health[HEALTH_WORD.VERDICT + words[slots + index]!]!);
   }
   chosen.first = 0;
   chosen.count = count === 0 ? total : count;
@@ -96,9 +93,9 @@ function rotate(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
   chosen.first = (turn & 0x7fff_ffff) % chosen.count;
 }
 
-/** 1 for 0, else 0, without a branch: what differs from query to query is what a processor guesses wrong. */
+/** 1 for 0, 0 for what is above, without a branch: what differs from query to query is what a processor guesses wrong. */
 function oneIfZero(word: number): number {
-  return 1 + ((word | -word) >> 31);
+  return (word - 1) >>> 31;
 }
 
 /** They stand in the order of failover. Whoever the client is, the first is meant. */
@@ -170,7 +167,7 @@ function takeByWeight(state: AnswerState, chosen: Chosen, isAffine: boolean): vo
   chooseOnly(chosen, position);
 }
 
-/** Above every latency that was measured. */
+/** Above every latency that was measured, also one less: what that is for a value that was not measured yet. */
 const UNMEASURED = 0x7fff_ffff;
 
 /**
@@ -178,52 +175,52 @@ const UNMEASURED = 0x7fff_ffff;
  * two that are equally near do not take turns. Values that were not measured yet stand behind; where none was, all rotate.
  */
 function takeNearest(state: AnswerState, chosen: Chosen, isAffine: boolean): void {
-  const { indexes, count } = chosen;
+  const { view, health } = state;
+  const { words } = view;
+  const { indexes, count, table } = chosen;
+  const at = table + SELECTION.TURN;
+  const turn = turnAt(state, at);
   let lowest = UNMEASURED;
   let nearest = 0;
+  let keptLatency = UNMEASURED;
+  let kept = 0;
+  // Latencies are one less here, and all ones stand for what holds: which value it is, no processor can guess.
   for (let position = 0; position < count; position++) {
-    const latencyUs = latencyOf(state, chosen, indexes[position]!);
-    // All ones where it is lower: which of them is, no processor can guess.
-    const isLower = (((latencyUs | -oneIfZero(latencyUs)) & UNMEASURED) - lowest) >> 31;
-    lowest += (latencyUs - lowest) & isLower;
+    const index = indexes[position]!;
+    const verdict = health[HEALTH_WORD.VERDICT + words[table + SELECTION.HEALTH + index]!]!;
+    const latency = (latencyUsOf(verdict) - 1) & UNMEASURED;
+    const isLower = (latency - lowest) >> 31;
+    lowest += (latency - lowest) & isLower;
     nearest += (position - nearest) & isLower;
+    const isLast = -oneIfZero((index + 1) ^ turn);
+    keptLatency += (latency - keptLatency) & isLast;
+    kept += (position - kept) & isLast;
   }
   if (lowest === UNMEASURED) {
     rotateByChance(state, chosen, isAffine);
     return;
   }
   if (isAffine) {
-    keepNear(state, chosen, lowest);
+    keepNear(state, chosen, lowest + 1);
     drawByClient(state, chosen, false);
     return;
   }
-  const kept = positionToKeep(state, chosen, lowest);
-  chooseOnly(chosen, kept < 0 ? nearest : kept);
-  const at = chosen.table + SELECTION.TURN;
-  const turn = indexes[0]! + 1;
-  if (turnAt(state, at) !== turn) setTurn(state, at, turn);
-  if (state.trace !== undefined) traceStep(state, chosen, kept < 0 ? "nearest" : "kept", 0);
-}
-
-/** Where the value that was answered last stands among those that are left, if it is near enough; else -1. */
-function positionToKeep(state: AnswerState, chosen: Chosen, lowestUs: number): number {
-  const last = turnAt(state, chosen.table + SELECTION.TURN) - 1;
-  let kept = -1;
-  for (let position = 0; position < chosen.count; position++) {
-    kept += (position - kept) & -oneIfZero(chosen.indexes[position]! ^ last);
-  }
-  if (kept < 0) return -1;
-  const latencyUs = latencyOf(state, chosen, last);
-  return latencyUs > 0 && lowestUs * 10 >= latencyUs * 9 ? kept : -1;
+  // Never where the one that was answered last is not left, or was not measured.
+  const isKept = (lowest + 1) * 10 >= (keptLatency + 1) * 9;
+  chooseOnly(chosen, isKept ? kept : nearest);
+  const next = indexes[0]! + 1;
+  if (next !== turn) setTurn(state, at, next);
+  if (state.trace !== undefined) traceStep(state, chosen, isKept ? "kept" : "nearest", 0);
 }
 
 /** Leaves the values within 10 % of the lowest. */
 function keepNear(state: AnswerState, chosen: Chosen, lowestUs: number): void {
-  const { indexes, count } = chosen;
+  const { view, health } = state;
+  const { indexes, count, table } = chosen;
   let kept = 0;
   for (let position = 0; position < count; position++) {
     const index = indexes[position]!;
-    const latencyUs = latencyOf(state, chosen, index);
+    const latencyUs = latencyUsOf(health[HEALTH_WORD.VERDICT + view.words[table + SELECTION.HEALTH + index]!]!);
     if (latencyUs > 0 && latencyUs * 10 <= lowestUs * 11) indexes[kept++] = index;
   }
   chosen.count = kept;
@@ -235,12 +232,6 @@ function rotateByChance(state: AnswerState, chosen: Chosen, isAffine: boolean): 
   if (state.trace !== undefined) traceStep(state, chosen, "unmeasured", 0);
   if (isAffine) drawByClient(state, chosen, false);
   else chosen.first = drawBelow(state.chance, chosen.count);
-}
-
-/** Smoothed, in microseconds; 0: not measured. */
-function latencyOf({ view, health }: AnswerState, chosen: Chosen, index: number): number {
-  const slot = view.words[chosen.table + SELECTION.HEALTH + index]!;
-  return slot === 0 ? 0 : health[HEALTH_WORD.LATENCY_US + slot]!;
 }
 
 /** Leaves the one value that is the client's. */

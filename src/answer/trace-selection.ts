@@ -1,5 +1,5 @@
 /** Tells of a selection. Nothing here runs but for an explanation. */
-import { HEALTH, HEALTH_WORD } from "../image/health.ts";
+import { HEALTH_WORD, healthOf, latencyUsOf } from "../image/health.ts";
 import { METHOD, METHOD_MASK, methodColumnIn, SELECTION, SELECTION_FLAG } from "../image/layout.ts";
 import { periodEnd } from "./affinity.ts";
 import { type Chosen, chosenIndex } from "./chosen.ts";
@@ -15,12 +15,13 @@ function leftOf({ indexes, count }: Chosen): number[] {
 function candidateOf({ view, health }: AnswerState, chosen: Chosen, index: number): TraceCandidate {
   const { table, meta, total } = chosen;
   const slot = view.words[table + SELECTION.HEALTH + index]!;
+  const verdict = health[HEALTH_WORD.VERDICT + slot]!;
   const method = meta & METHOD_MASK;
   const word = method < METHOD.REGION ? 0 : view.words[table + methodColumnIn(meta, total) + index]!;
   return {
     slot,
-    health: slot === 0 ? HEALTH.UNKNOWN : health[HEALTH_WORD.STATE + slot]!,
-    latencyUs: slot === 0 ? 0 : health[HEALTH_WORD.LATENCY_US + slot]!,
+    health: healthOf(verdict),
+    latencyUs: latencyUsOf(verdict),
     region: method === METHOD.WEIGHTED ? 0 : word,
     weight: method === METHOD.WEIGHTED ? word : 0,
   };

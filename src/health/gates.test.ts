@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import test from "node:test";
 import fc from "fast-check";
-import { HEALTH, HEALTH_WORD, setHealth } from "../image/health.ts";
+import { HEALTH, HEALTH_SLOTS_USED, HEALTH_WORD, setHealth } from "../image/health.ts";
 import { createSharedImage, HEALTH_SLOTS, type SharedImage } from "../image/shared.ts";
 import type { GatedRRset } from "../model/gates.ts";
 import type { HealthCheckTemplate } from "../model/objects.ts";
@@ -286,7 +286,7 @@ test("without a slot left a value is not probed, and the log says so once a minu
   const words = new Int32Array(shared.health);
   // All slots but one have an owner.
   for (let slot = 1; slot < HEALTH_SLOTS - 1; slot++) words[HEALTH_WORD.KEY_LOW + slot] = slot;
-  words[0] = HEALTH_SLOTS - 2;
+  words[HEALTH_SLOTS_USED] = HEALTH_SLOTS - 2;
   const lab = openLab(shared);
   const slots = lab.gates.gate(rrset({ of: ["192.0.2.1", "192.0.2.2", "192.0.2.3"] }));
   assert.deepEqual(slots, [HEALTH_SLOTS - 1, 0, 0]);

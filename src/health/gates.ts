@@ -10,6 +10,7 @@ import {
   HEALTH_WORD,
   type HealthKey,
   type HealthSlots,
+  healthOf,
   openHealthSlots,
   releaseHealthSlot,
   takeHealthSlot,
@@ -174,8 +175,8 @@ function takeSlot(state: State, key: HealthKey): number | undefined {
 }
 
 function stateInWords(words: Int32Array, slot: number): ProbeState {
-  const word = Atomics.load(words, HEALTH_WORD.STATE + slot);
-  return word === HEALTH.UNHEALTHY ? "unhealthy" : word === HEALTH.HEALTHY ? "healthy" : "unknown";
+  const state = healthOf(Atomics.load(words, HEALTH_WORD.VERDICT + slot));
+  return state === HEALTH.UNHEALTHY ? "unhealthy" : state === HEALTH.HEALTHY ? "healthy" : "unknown";
 }
 
 /** While the zone is built anew, what it had before answers still. */

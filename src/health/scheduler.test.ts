@@ -95,7 +95,7 @@ test("a verdict stands in the shared words when the transition is told, and a pr
     transitions.filter(({ key }) => key === keyOf(number)).map(({ from, to }) => `${from} ${to}`);
   assert.deepEqual(of(1), ["unknown healthy", "healthy unhealthy", "unhealthy healthy"]);
   assert.deepEqual(of(2), of(1));
-  assert.deepEqual(wordsOf(0), [slot, 0], "slot 0 counts slots and is nobody's");
+  assert.deepEqual(wordsOf(0), [HEALTH.UNKNOWN, 0], "slot 0 is nobody's");
 });
 
 test("the words of a slot that has gone to another probe are left alone", async () => {
@@ -340,7 +340,7 @@ test("a thread that takes over believes the words of the one before, and the fil
   const { slots, scheduler } = openSchedulerLab(() => ({}), { remembered });
   const specs = [1, 2, 3].map((number) => specOf(number, { slot: takeHealthSlot(slots, keyOf(number)) }));
   const states = [HEALTH.UNHEALTHY, HEALTH.HEALTHY, HEALTH.UNHEALTHY];
-  for (const [index, { slot }] of specs.entries()) slots.words[HEALTH_WORD.STATE + slot] = states[index]!;
+  for (const [index, { slot }] of specs.entries()) slots.words[HEALTH_WORD.VERDICT + slot] = states[index]!;
   assert.deepEqual(scheduler.start(specs), [
     { key: keyOf(1), state: "unhealthy", sinceMs: UNHEALTHY.sinceMs },
     { key: keyOf(2), state: "healthy", sinceMs: WALL_MS },

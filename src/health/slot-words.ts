@@ -1,5 +1,5 @@
 /** A probe's own words of the shared health words. */
-import { HEALTH, HEALTH_WORD, type Health, setHealth } from "../image/health.ts";
+import { HEALTH, HEALTH_WORD, type Health, healthOf, latencyUsOf, setHealth } from "../image/health.ts";
 import { HEALTH_SLOTS } from "../image/shared.ts";
 import type { ProbeSpec, ProbeState } from "./probe.ts";
 
@@ -34,8 +34,8 @@ export function readSlot(
   spec: ProbeSpec,
 ): { readonly state: "healthy" | "unhealthy"; readonly latencyUs: number } | undefined {
   if (!isOwn(words, spec)) return undefined;
-  const word = Atomics.load(words, HEALTH_WORD.STATE + spec.slot);
-  if (word === HEALTH.UNKNOWN) return undefined;
-  const latencyUs = Atomics.load(words, HEALTH_WORD.LATENCY_US + spec.slot);
-  return { state: word === HEALTH.HEALTHY ? "healthy" : "unhealthy", latencyUs };
+  const verdict = Atomics.load(words, HEALTH_WORD.VERDICT + spec.slot);
+  const state = healthOf(verdict);
+  if (state === HEALTH.UNKNOWN) return undefined;
+  return { state: state === HEALTH.HEALTHY ? "healthy" : "unhealthy", latencyUs: latencyUsOf(verdict) };
 }

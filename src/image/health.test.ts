@@ -5,6 +5,8 @@ import {
   HEALTH,
   HEALTH_WORD,
   type HealthSlots,
+  healthOf,
+  latencyUsOf,
   openHealthSlots,
   releaseHealthSlot,
   setHealth,
@@ -16,7 +18,8 @@ import { enterImage, leaveImage, openView } from "./view.ts";
 const keyOf = (number: number): string => number.toString(16).padStart(16, "0");
 
 function wordsOf({ words }: HealthSlots, slot: number): number[] {
-  return [words[HEALTH_WORD.STATE + slot]!, words[HEALTH_WORD.LATENCY_US + slot]!];
+  const verdict = words[HEALTH_WORD.VERDICT + slot]!;
+  return [healthOf(verdict), latencyUsOf(verdict)];
 }
 
 test("slots are distinct, begin unknown, and slot 0 is nobody's", () => {
@@ -38,6 +41,21 @@ test("a verdict is one word of its slot and touches no other", () => {
   setHealth(slots.words, slot, HEALTH.UNHEALTHY, 1_234);
   assert.deepEqual(wordsOf(slots, slot), [HEALTH.UNHEALTHY, 1_234]);
   for (const other of [before, behind]) assert.deepEqual(wordsOf(slots, other), [HEALTH.UNKNOWN, 0]);
+});
+
+test("a latency that is longer than a verdict has room for is the longest, and the state stays what it is", () => {
+  const slots = openHealthSlots(createSharedImage(1));
+  const slot = takeHealthSlot(slots, keyOf(1));
+  for (const latencyUs of [2 ** 30 - 1, 2 ** 30, 2 ** 31 - 1]) {
+    setHealth(slots.words, slot, HEALTH.HEALTHY, latencyUs);
+    assert.deepEqual(wordsOf(slots, slot), [HEALTH.HEALTHY, 2 ** 30 - 1]);
+  }
+});
+
+test("what stands for no probe is unknown and has no latency, however many slots are taken", () => {
+  const slots = openHealthSlots(createSharedImage(1));
+  for (let index = 1; index <= 10; index++) takeHealthSlot(slots, keyOf(index));
+  assert.deepEqual(wordsOf(slots, 0), [HEALTH.UNKNOWN, 0]);
 });
 
 test("one probe has one slot, and keeps it until its last holder lets go", () => {

@@ -1,26 +1,50 @@
 /**
  * Health words: what the probes know, where the answer threads read it. A slot belongs to one distinct probe; the prober
- * writes its state and its smoothed latency, each with one store, and a reader may be a batch behind. The key of the probe
- * stands beside them, so that a successor of the thread that hands out slots finds each probe in its slot. No slot is given
+ * writes its verdict, state and smoothed latency, with one store, and a reader may be a batch behind. The key of the probe
+ * stands beside it, so that a successor of the thread that hands out slots finds each probe in its slot. No slot is given
  * to another probe while a reader may still hold an RRset that names it.
  */
 import { advanceEpoch, epochIsOver } from "./reclaim.ts";
 import { CONTROL, HEALTH_SLOTS, type SharedImage } from "./shared.ts";
 
+/** No state but UNHEALTHY has its bit. */
 export const HEALTH = { UNKNOWN: 0, HEALTHY: 1, UNHEALTHY: 2 } as const;
 export type Health = (typeof HEALTH)[keyof typeof HEALTH];
 
 /**
- * Words of a slot: where the column of each begins, in which the slot's own is the one with its number. The states that
+ * Words of a slot: where the column of each begins, in which the slot's own is the one with its number. The verdicts that
  * answers read for every value lie close together then, and stay in a processor's caches. KEY_HIGH and KEY_LOW are 0 in a
  * slot that nobody has.
  */
 export const HEALTH_WORD = {
-  STATE: 0,
-  LATENCY_US: HEALTH_SLOTS,
-  KEY_HIGH: 2 * HEALTH_SLOTS,
-  KEY_LOW: 3 * HEALTH_SLOTS,
+  /** Bits 0 and 1: HEALTH; bits 2 to 31: the smoothed latency in microseconds, 0 where none was measured. */
+  VERDICT: 0,
+  KEY_HIGH: HEALTH_SLOTS,
+  KEY_LOW: 2 * HEALTH_SLOTS,
 } as const;
+
+/** Among the words of slot 0, of which VERDICT stays 0 for values without a probe: how many slots were ever used. */
+export const HEALTH_SLOTS_USED = HEALTH_WORD.KEY_HIGH;
+
+const STATE_BITS = 2;
+const STATE_MASK = 3;
+/** The longest smoothed latency that is told apart: nearly 18 minutes. */
+const LATENCY_US_MAX = 2 ** 30 - 1;
+
+/** The state in a word of VERDICT. */
+export function healthOf(verdict: number): Health {
+  return (verdict & STATE_MASK) as Health;
+}
+
+/** 1 where a word of VERDICT says unhealthy, else 0, without a branch: which of many are is what a processor guesses wrong. */
+export function oneIfUnhealthy(verdict: number): number {
+  return (verdict & HEALTH.UNHEALTHY) >>> 1;
+}
+
+/** The smoothed latency in a word of VERDICT, in microseconds; 0: not measured. */
+export function latencyUsOf(verdict: number): number {
+  return verdict >>> STATE_BITS;
+}
 
 /** 64 bits that tell a probe from all others: 16 hexadecimal digits, not all of them 0. */
 export type HealthKey = string;
@@ -50,7 +74,7 @@ export function openHealthSlots(shared: SharedImage): HealthSlots {
     retired: [],
     next: 1,
   };
-  const used = words[0]!;
+  const used = words[HEALTH_SLOTS_USED]!;
   for (let slot = 1; slot <= used; slot++) {
     const high = words[HEALTH_WORD.KEY_HIGH + slot]!;
     const low = words[HEALTH_WORD.KEY_LOW + slot]!;
@@ -74,14 +98,12 @@ export function takeHealthSlot(slots: HealthSlots, key: HealthKey): number {
   const slot = slots.free.pop() ?? slots.next;
   if (slot >= HEALTH_SLOTS) throw new RangeError("no health slot is left");
   const { words } = slots;
-  Atomics.store(words, HEALTH_WORD.STATE + slot, HEALTH.UNKNOWN);
-  Atomics.store(words, HEALTH_WORD.LATENCY_US + slot, 0);
+  setHealth(words, slot, HEALTH.UNKNOWN, 0);
   Atomics.store(words, HEALTH_WORD.KEY_LOW + slot, Number.parseInt(key.slice(8), 16) | 0);
   Atomics.store(words, HEALTH_WORD.KEY_HIGH + slot, Number.parseInt(key.slice(0, 8), 16) | 0);
   if (slot === slots.next) {
     slots.next += 1;
-    // The words of slot 0, which is nobody's, count the slots that were ever used.
-    Atomics.store(words, 0, slot);
+    Atomics.store(words, HEALTH_SLOTS_USED, slot);
   }
   slots.byKey.set(key, { slot, holders: 1 });
   return slot;
@@ -126,8 +148,7 @@ function keyText(high: number, low: number): HealthKey {
   return (high >>> 0).toString(16).padStart(8, "0") + (low >>> 0).toString(16).padStart(8, "0");
 }
 
-/** Writes a probe's verdict and its smoothed latency in microseconds. */
+/** Writes a probe's verdict: its state and its smoothed latency in whole microseconds, a longer one as the longest. */
 export function setHealth(words: Int32Array, slot: number, state: Health, latencyUs: number): void {
-  Atomics.store(words, HEALTH_WORD.LATENCY_US + slot, latencyUs);
-  Atomics.store(words, HEALTH_WORD.STATE + slot, state);
+  Atomics.store(words, HEALTH_WORD.VERDICT + slot, state | (Math.min(latencyUs, LATENCY_US_MAX) << STATE_BITS));
 }

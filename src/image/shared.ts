@@ -124,7 +124,7 @@ export const COUNTERS_STRIDE = 2048;
 /** Probes whose state fits into the image; slot 0 is nobody's. */
 export const HEALTH_SLOTS = 2 ** 20;
 /** Words of a slot, each in a column of its own: HEALTH_WORD in health.ts. */
-export const HEALTH_COLUMNS = 4;
+export const HEALTH_COLUMNS = 3;
 
 /** The cache reserves this much address space and takes memory as it is made larger. */
 export const CACHE_MAX_BYTES = 2 ** 32 + 2 ** 29;

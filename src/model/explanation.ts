@@ -39,6 +39,13 @@ const RouteShape = Type.Object({
   ]),
   zone: Type.Optional(Type.String({ examples: ["corp.example."] })),
   zone_id: Type.Optional(Id),
+  pending_zone: Type.Optional(
+    Type.String({
+      description: "A longer zone that the name lies in: it is pending, and no query is answered from it yet.",
+      examples: ["new.corp.example."],
+    }),
+  ),
+  pending_zone_id: Type.Optional(Id),
   domain: Type.Optional(
     Type.String({
       description: "The domain of the forwarder or stub zone, the listed name, or the name that is delegated.",

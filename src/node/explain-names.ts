@@ -22,6 +22,8 @@ export type NamedRoute = { readonly by: "forwarder" | "stub_zone"; readonly id: 
 
 export type ExplainNames = {
   readonly zoneId: (zone: string) => string | undefined;
+  /** The longest stored zone that a canonical name lies in, where it is pending. */
+  readonly pendingZone: (name: string) => { readonly zone: string; readonly id: string } | undefined;
   /** Who resolves the names of a domain. */
   readonly route: (domain: string) => NamedRoute | undefined;
   /** `zone` is empty for an override; all are canonical texts, `owner` absolute. */
@@ -33,7 +35,7 @@ export type ExplainNames = {
 };
 
 export type ExplainSources = {
-  readonly store: Pick<StoreReader, "get">;
+  readonly store: Pick<StoreReader, "get" | "stateOf">;
   readonly book: Pick<Book, "zones">;
   readonly regionName: (number: number) => string | undefined;
 };
@@ -44,6 +46,7 @@ export function createExplainNames(sources: ExplainSources): ExplainNames {
   const { store, regionName } = sources;
   return {
     zoneId: (zone) => store.get("zone", [zone])?.body.id,
+    pendingZone: (name) => pendingZone(store, name),
     route: (domain) => namedRoute(store, domain),
     record: (zone, owner, type) => {
       const known = RECORD_TYPES.find((each) => each === type);
@@ -52,6 +55,20 @@ export function createExplainNames(sources: ExplainSources): ExplainNames {
     region: regionName,
     mapping: (address) => longestMapping(sources, address),
   };
+}
+
+/** A label and its dot; what is escaped ends no label. */
+const FIRST_LABEL = /^(?:[^.\\]|\\.)+\./;
+
+function pendingZone(store: ExplainSources["store"], name: string): ReturnType<ExplainNames["pendingZone"]> {
+  for (let domain = name; domain !== ""; domain = domain.replace(FIRST_LABEL, "")) {
+    const stored = store.get("zone", [domain]);
+    if (stored !== undefined) {
+      return store.stateOf(domain) === "active" ? undefined : { zone: domain, id: stored.body.id };
+    }
+    if (!FIRST_LABEL.test(domain)) return undefined;
+  }
+  return undefined;
 }
 
 function namedRoute(store: ExplainSources["store"], domain: string): NamedRoute | undefined {

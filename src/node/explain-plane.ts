@@ -11,7 +11,7 @@ import { createAnswerTracer } from "./traced-answer.ts";
 
 export type ExplainPlaneOptions = {
   readonly options: Pick<ControlPlaneOptions, "shared" | "thread" | "config" | "nodeId">;
-  readonly store: Pick<Store, "get">;
+  readonly store: Pick<Store, "get" | "stateOf">;
   readonly health: Pick<HealthPlane, "gates" | "ask">;
   readonly publisher: Pick<StorePublisher, "regionName">;
 };

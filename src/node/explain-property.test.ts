@@ -43,6 +43,7 @@ const ASKED = [...QUESTION_TYPES, "A", "A", "A", "AAAA", "AAAA", "ANY", "MX", "S
 
 const NAMES: ExplainNames = {
   zoneId: () => undefined,
+  pendingZone: () => undefined,
   route: () => undefined,
   record: () => ({ id: undefined, policy: "none", probes: new Map(), regions: new Map() }),
   region: (number) => REGIONS.find((name) => regionNumber(name) === number),

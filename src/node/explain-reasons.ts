@@ -20,6 +20,7 @@ import {
   takeStep,
 } from "./explain-selection.ts";
 
+type Route = Extract<Reason, { kind: "route" }>;
 type Event<Kind extends TraceEvent["kind"]> = Extract<TraceEvent, { kind: Kind }>;
 
 export type ToldReasons = {
@@ -120,18 +121,27 @@ function takeRoute(way: Way, { stage, zone }: Event<"route">): void {
     return;
   }
   if (stage !== "own") {
-    way.reasons.push(elsewhereReason(way, stage, domain));
+    way.reasons.push(besidePending(way, elsewhereReason(way, stage, domain)));
     return;
   }
   const id = way.names.zoneId(way.zone);
-  way.reasons.push({
+  const reason: Route = {
     kind: "route",
     text: `the zone ${way.zone} is the longest that ${name} lies in`,
     name,
     by: "zone",
     zone: way.zone,
     ...(id === undefined ? {} : { zone_id: id }),
-  });
+  };
+  way.reasons.push(besidePending(way, reason));
+}
+
+/** A zone that is pending is none to a query; whoever has made it wonders who answers instead. */
+function besidePending({ name, names }: Way, reason: Route): Route {
+  const pending = names.pendingZone(name);
+  if (pending === undefined) return reason;
+  const text = `${reason.text}; the zone ${pending.zone} is pending, and answers when all nodes have it`;
+  return { ...reason, text, pending_zone: pending.zone, pending_zone_id: pending.id };
 }
 
 /** Of a name that no zone and no override of ours answers for. */
@@ -139,7 +149,7 @@ function elsewhereReason(
   { name, names, client }: Way,
   stage: Exclude<Event<"route">["stage"], "own" | "override">,
   domain: string,
-): Reason {
+): Route {
   const route = { kind: "route", name } as const;
   switch (stage) {
     case "none":

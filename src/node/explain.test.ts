@@ -24,6 +24,7 @@ const NAMES: ExplainNames = {
   zoneId: (name) => `zon of ${name}`,
   route: (domain) => (domain === "stub." ? { by: "stub_zone", id: "stb_1" } : { by: "forwarder", id: "fwd_1" }),
   record: () => NO_RECORD,
+  pendingZone: () => undefined,
   region: (number) => REGIONS.find((name) => regionNumber(name) === number),
   mapping: () => ({ id: "map_1", subnet: "10.1.0.0/16" }),
 };

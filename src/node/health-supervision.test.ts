@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { waitFor } from "../../tests/support/wait.ts";
 import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { ProbeSpec, ProbeStatus } from "../health/probe.ts";
-import { HEALTH, HEALTH_WORD, type HealthSlots, openHealthSlots, takeHealthSlot } from "../image/health.ts";
+import { HEALTH, HEALTH_WORD, type HealthSlots, healthOf, openHealthSlots, takeHealthSlot } from "../image/health.ts";
 import { createSharedImage, type SharedImage } from "../image/shared.ts";
 import { type HealthSupervision, startHealth } from "./health-supervision.ts";
 import { createNodeStatus, isRunning, restartsOf } from "./status.ts";
@@ -67,12 +67,12 @@ function open(directory = mkdtempSync(join(tmpdir(), "signpost-health-thread-"))
   };
 }
 
-function stateWord(shared: SharedImage, { slot }: ProbeSpec): number {
-  return new Int32Array(shared.health)[HEALTH_WORD.STATE + slot]!;
+function stateIn(shared: SharedImage, { slot }: ProbeSpec): number {
+  return healthOf(new Int32Array(shared.health)[HEALTH_WORD.VERDICT + slot]!);
 }
 
 async function waitForState(shared: SharedImage, spec: ProbeSpec, state: number): Promise<void> {
-  await waitFor(`${spec.host} in state ${state}`, 10_000, () => stateWord(shared, spec) === state);
+  await waitFor(`${spec.host} in state ${state}`, 10_000, () => stateIn(shared, spec) === state);
 }
 
 let lastAsk = 0;
@@ -134,7 +134,7 @@ for (const fault of ["kill", "hang"] as const) {
     await waitFor("a replacement", 15_000, () => control.heard.slice(heardBefore).some(({ kind }) => kind === "ready"));
     assert.equal(restartsOf(status, "health"), 1);
     // The words were never taken back: answers have followed them all the time.
-    assert.equal(stateWord(shared, down), HEALTH.UNHEALTHY);
+    assert.equal(stateIn(shared, down), HEALTH.UNHEALTHY);
     control.link.post({ kind: "begin" });
     control.link.post({ kind: "probes", start: specs, stop: [] });
     control.link.post({ kind: "complete" });
@@ -199,7 +199,7 @@ test("states survive the end of the process, with their age", async () => {
   const successor = openControl(world.health);
   successor.link.post({ kind: "probes", start: [again], stop: [] });
   const after = await ask(successor, again);
-  assert.equal(stateWord(world.shared, again), HEALTH.UNHEALTHY);
+  assert.equal(stateIn(world.shared, again), HEALTH.UNHEALTHY);
   assert.deepEqual([after?.state, after?.sinceMs], ["unhealthy", before?.sinceMs]);
   await waitFor("a probe", 5_000, async () => ((await ask(successor, again))?.history.length ?? 0) > 0);
   assert.deepEqual(transitionsOf(successor), []);

@@ -7,21 +7,27 @@ import { collect, createZone, deleteZone, discardZone, openImageWriter, rrsetOf 
 import type { ImageWriter } from "../../src/image/writer-state.ts";
 import { auditArena } from "./audit.ts";
 import { keyOf, publishNumbered, putValue, readPattern } from "./content.ts";
-import { dieAt } from "./death.ts";
+import { dieAt, firstDeath } from "./death.ts";
 
 /** With some names more a segment of the table is full, and two take its place. */
 const MORE = 240;
 
-/** An image whose writer died at store `at` of adding names to a zone that did not answer yet. */
-function dieSplitting(at: number, names: number): SharedImage {
+/** An image with `names` names, and what would put names more into a zone that does not answer yet. */
+function beforeSplit(names: number): { readonly shared: SharedImage; readonly addNames: () => void } {
   const shared = createSharedImage(99);
   const writer = openImageWriter(shared);
   publishNumbered(writer, "stable.", names, (index) => index);
   const zone = createZone(writer, keyOf(writer.view, "more."));
-  const died = dieAt(at, () => {
+  const addNames = () => {
     for (let index = 0; index < MORE; index++) putValue(writer, zone, keyOf(writer.view, `n${index}.more.`), index);
-  });
-  assert.ok(died, `death ${at}`);
+  };
+  return { shared, addNames };
+}
+
+/** An image whose writer died at store `at` of adding names. */
+function dieSplitting(at: number, names: number): SharedImage {
+  const { shared, addNames } = beforeSplit(names);
+  assert.ok(dieAt(at, addNames), `death ${at}`);
   return shared;
 }
 
@@ -55,11 +61,12 @@ function useOn(writer: ImageWriter, names: number): void {
 
 /** The first death behind which the directory has `depth` and does not name the same segment everywhere. */
 function firstDeathWith(depth: number, names: number): number {
-  for (let at = 1; at < 2_000; at++) {
-    const view = openView(dieSplitting(at, names));
-    if (directoryDepth(view) === depth && new Set(directoryInUse(view)).size > 1) return at;
-  }
-  throw new Error("no segment was split");
+  const { shared, addNames } = beforeSplit(names);
+  const isSplit = () => {
+    const view = openView(shared);
+    return directoryDepth(view) === depth && new Set(directoryInUse(view)).size > 1;
+  };
+  return firstDeath(addNames, isSplit) ?? assert.fail("no segment was split");
 }
 
 for (const { depth, names } of [

@@ -8,7 +8,7 @@ import { createAnswerTracer } from "../../src/node/traced-answer.ts";
 import type { Store } from "../../src/store/store.ts";
 
 export type ExplainerLab = {
-  readonly store: Pick<Store, "get">;
+  readonly store: Pick<Store, "get" | "stateOf">;
   readonly health: Pick<HealthPlane, "gates" | "ask">;
   /** Left out: one in which nothing is published. */
   readonly shared?: SharedImage;

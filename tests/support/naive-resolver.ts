@@ -170,11 +170,17 @@ function resolveAlias({ zones, overrides }: World, alias: NaiveRecord, type: str
   return { kind: "failure" };
 }
 
+/** SOA stays the zone's at an apex with an override, and so does NS where it has none. */
+function isOfTheZone({ zones }: World, name: string, type: string, overridden: readonly NaiveRecord[]): boolean {
+  const isLeft = type === "SOA" || (type === "NS" && ofType(overridden, "NS").length === 0);
+  return isLeft && zoneForQuestion(zones, name, type)?.apex === name;
+}
+
 /** Answers at one name; returns the name that comes next, where a CNAME leads there. */
 function step(draft: Draft, world: World, name: string, type: string, isFirst: boolean): string | undefined {
   const { zones, overrides } = world;
   const overridden = overrides.filter(({ owner }) => owner === name);
-  if (overridden.length > 0) {
+  if (overridden.length > 0 && !isOfTheZone(world, name, type, overridden)) {
     if (isFirst) draft.aa = true;
     return answerFrom(draft, world, undefined, name, type, overridden);
   }

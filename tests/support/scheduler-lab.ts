@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import type { ProbeOutcome, ProbeSpec, Transition } from "../../src/health/probe.ts";
 import { createScheduler, type Scheduler, type SchedulerOptions } from "../../src/health/scheduler.ts";
-import { HEALTH_WORD, openHealthSlots } from "../../src/image/health.ts";
+import { HEALTH_WORD, healthOf, latencyUsOf, openHealthSlots } from "../../src/image/health.ts";
 import { createSharedImage } from "../../src/image/shared.ts";
 import { createSimulatedClock } from "./simulated-clock.ts";
 
@@ -57,7 +57,8 @@ export function openSchedulerLab(
     ...changes,
   });
   const wordsOf = (slot: number) => {
-    return [slots.words[HEALTH_WORD.STATE + slot], slots.words[HEALTH_WORD.LATENCY_US + slot]];
+    const verdict = slots.words[HEALTH_WORD.VERDICT + slot]!;
+    return [healthOf(verdict), latencyUsOf(verdict)];
   };
   return { clock, slots, scheduler, starts, transitions, lines, most, wordsOf };
 }
