@@ -116,3 +116,32 @@ test("nobody is told while transfers are off, nor of what another node wrote", a
   await waitFor("the announcement", 5_000, () => secondary.heard.length >= 2);
   assert.deepEqual(new Set(secondary.heard.map(({ zone }) => zone)), new Set(["told.test."]));
 });
+
+test("what is stored at the start is announced, whoever wrote it", async () => {
+  await using world = await temporaryStore();
+  await using other = await temporaryStore({ nodeId: "other-node" });
+  const { store } = world;
+  using secondary = await openSecondary();
+  const make = (where: typeof store, zone: string, state: "active" | "pending" = "active") =>
+    where.write((tx) => {
+      tx.put("zone", zoneBody(zone));
+      if (state === "active") tx.setState(zone, state);
+    });
+  await make(other.store, "remote.test.");
+  await store.applyRemote(other.store.rawItems({ limit: 1_000 }).items);
+  await make(store, "own.test.");
+  await make(store, "waiting.test.", "pending");
+  await store.write((tx) => {
+    const notify_targets = [`127.0.0.1:${secondary.port}`];
+    tx.put("config", { name: "axfr", settings: { enabled: true, notify_targets, notify_debounce_seconds: 0 } });
+  });
+  const registry = new Registry();
+  using _notify = openDnsNotify({ store, published: async () => {}, isMd5Enabled: false, registry, log: () => {} });
+  await waitFor("the answers", 10_000, async () =>
+    (await registry.metrics()).includes("svc_dns_notify_answered_total 2"),
+  );
+  assert.deepEqual(secondary.heard.map(({ zone }) => zone).sort(), [
+    ...["own.test.", "own.test."],
+    ...["remote.test.", "remote.test."],
+  ]);
+});

@@ -9,6 +9,7 @@ import { followConfig } from "../commands/config-documents.ts";
 import { nameFromText } from "../dns/name.ts";
 import type { TsigKey } from "../dns/tsig.ts";
 import { parseEndpoint } from "../model/endpoint.ts";
+import type { NaturalKey } from "../model/objects.ts";
 import { soaRdata } from "../model/soa.ts";
 import { signingKey } from "../model/tsig-key.ts";
 import {
@@ -23,7 +24,7 @@ import type { Store } from "../store/store.ts";
 import { registerCounters } from "./counters.ts";
 
 export type DnsNotifyPlaneOptions = {
-  readonly store: Pick<Store, "get" | "serialOf" | "stateOf" | "onChange">;
+  readonly store: Pick<Store, "get" | "list" | "serialOf" | "stateOf" | "onChange">;
   /** Resolves when this node answers what the store has. */
   readonly published: () => Promise<void>;
   /** Whether keys of HMAC-MD5 sign here. */
@@ -35,6 +36,8 @@ export type DnsNotifyPlaneOptions = {
 };
 
 const DNS_PORT = 53;
+/** Zones of one page of the store. */
+const ZONES_PAGE = 100;
 
 /** Sends nothing and opens nothing before there is somebody to tell. */
 export function openDnsNotify(options: DnsNotifyPlaneOptions): Disposable {
@@ -57,6 +60,7 @@ export function openDnsNotify(options: DnsNotifyPlaneOptions): Disposable {
     log,
   });
   registerDnsNotify(notify, registry);
+  void notify.announceAll(zoneNames(store));
   const end = store.onChange(({ origin, zones }) => {
     // What came from another node is announced by that one.
     if (origin !== "local") return;
@@ -106,6 +110,16 @@ function soaOf(store: DnsNotifyPlaneOptions["store"], zone: string): NotifySoa |
     return undefined;
   }
   return { zone: name.name, ttl: body.default_ttl, rdata: soaRdata(body.soa, serial) };
+}
+
+/** Pages of the store, read as they are asked for: what is added meanwhile may come too, and does no harm. */
+function* zoneNames(store: Pick<Store, "list">): Generator<string> {
+  let after: NaturalKey | undefined;
+  do {
+    const page = store.list("zone", { limit: ZONES_PAGE, ...(after !== undefined && { after }) });
+    for (const { body } of page) yield body.name;
+    after = page.at(-1)?.key;
+  } while (after !== undefined);
 }
 
 /** The system's resolver, asked once for all who wait for the same host: a call cannot be taken back. */

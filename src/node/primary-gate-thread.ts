@@ -4,12 +4,14 @@ import type { Log } from "../base/log.ts";
 import { nameToText } from "../dns/name.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { limitFailures } from "../listen/failure-reports.ts";
+import { recordAddress } from "../listen/handover-record.ts";
+import { canonicalName } from "../model/names.ts";
 import type { FromPrimary, ToPrimary } from "../primary/messages.ts";
 import { createLimitedLog } from "./limited-log.ts";
 import type { AskOwn } from "./own-answers.ts";
 import { createPrimaryGate, isZone, type PrimaryGate } from "./primary-gate.ts";
 import { REFUSED_LINES_MAX, REFUSED_LINES_MS } from "./primary-limits.ts";
-import { createServedTransfers } from "./primary-transfers.ts";
+import { createServedTransfers, type ServedTransfersOptions } from "./primary-transfers.ts";
 import { type AliasQuestionsOptions, createAliasQuestions } from "./primary-transfers-alias.ts";
 import { createUpdates } from "./primary-updates.ts";
 import type { Asked, Clients } from "./resolve-clients.ts";
@@ -65,6 +67,7 @@ export function createPrimary(options: PrimaryOptions): Primary {
     now,
     onAnswer: (asked: Asked, message) => clients.note(asked, message),
     onFailure: failed("a transfer"),
+    onEnd: logTransfers(log, now),
     onReady,
   });
   const complaints = createLimitedLog({
@@ -101,5 +104,26 @@ export function createPrimary(options: PrimaryOptions): Primary {
       aliases.endAll();
       gate.lost();
     },
+  };
+}
+
+/** One line a transfer, for whoever wonders which serial a secondary was given, and why it took so long. */
+function logTransfers(log: Log, now: () => number): ServedTransfersOptions["onEnd"] {
+  const limited = createLimitedLog({
+    ...{ log, linesMax: REFUSED_LINES_MAX, whileMs: REFUSED_LINES_MS, now },
+    leftOut: { message: "transfers that ended and are not in the log", field: "transfers" },
+  });
+  return ({ record, signing }, zone, { outcome, ...sent }) => {
+    const message = outcome === "done" ? "a zone was transferred" : "a transfer did not come to its end";
+    const client = {
+      address: ipToText(unmappedIp(recordAddress(record))),
+      key: signing && canonicalName(signing.keyName),
+    };
+    limited("info", message, {
+      zone: canonicalName(zone),
+      ...client,
+      ...(outcome !== "done" && { why: outcome }),
+      ...sent,
+    });
   };
 }

@@ -198,6 +198,21 @@ test("a key without the grant has no transfer, and a zone that is gone is NOTAUT
   assert.equal(figures?.transfers.denied, 3);
 });
 
+test("a transfer that was asked for while its key was there is sent to its end, and the next one is refused", async () => {
+  await using world = await open();
+  const tcp = await openTransfer(world.port);
+  const [question] = await askFor(world, tcp);
+  world.lab.link.sendPrimary({ ...SETTINGS, keys: [] });
+  const other = await openTcpClient({ port: world.port });
+  assert.equal(decode((await other.ask(sign(AXFR).signed)) ?? new Uint8Array(0)).rcode, RCODE.NOTAUTH);
+  world.answers[0]?.({ kind: "encoded", id: question?.id ?? 0, zone: encodedZone([]) });
+  await waitFor("both SOA", 10_000, () => tcp.answers().length === 2);
+  const { signatures, transfers } = (await world.lab.link.primaryFigures()) ?? assert.fail();
+  assert.deepEqual([signatures.ok, signatures.badkey, transfers.denied], [1, 1, 0]);
+  other.close();
+  tcp.socket.destroy();
+});
+
 test("with the end of control what it had in hand is SERVFAIL at once, and so is the rest until another comes", async () => {
   await using world = await open();
   const [update, transfer] = [sign(UPDATE), sign(AXFR)];

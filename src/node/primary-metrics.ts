@@ -133,6 +133,16 @@ function registerTransfers(read: Read, registry: Registry): void {
       ["malformed", malformed],
     ],
   );
+  new Counter({
+    name: "svc_transfer_sent_bytes_total",
+    help: "Bytes of the transfers that ended, whole or not.",
+    registers: [registry],
+    async collect() {
+      const figures = await read();
+      this.reset();
+      this.inc(figures?.transfers.bytes ?? 0);
+    },
+  });
   const now = async (pick: (figures: PrimaryFigures) => number) => {
     const figures = await read();
     return figures === undefined ? 0 : pick(figures);

@@ -55,7 +55,7 @@ const FIGURES = {
     ],
     ...{ joined: 6, tooMany: 8, late: 9 },
   },
-  transfers: { running: 1, waiting: 2, done: 3, cut: 4, refused: 5, failed: 6, denied: 7, malformed: 8 },
+  transfers: { running: 1, waiting: 2, done: 3, cut: 4, refused: 5, failed: 6, bytes: 9, denied: 7, malformed: 8 },
 };
 
 async function world(context: TestContext) {

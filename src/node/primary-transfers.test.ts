@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { settled } from "../../tests/support/notify-lab.ts";
 import { decode, nameOf, queryBytes } from "../../tests/support/zone-lab.ts";
 import { RCODE, RRTYPE } from "../dns/codes.ts";
+import { nameToText } from "../dns/name.ts";
 import { TRANSPORT } from "../image/counters.ts";
 import { PART, type Part } from "../listen/answer-frames.ts";
 import { messageRecord, recordToken } from "../listen/handover-record.ts";
@@ -22,6 +23,7 @@ function open() {
   const parts: { readonly token: number; readonly part: Part; readonly message: Uint8Array }[] = [];
   const noted: Uint8Array[] = [];
   const failures: string[] = [];
+  const ended: string[] = [];
   const time = { nowMs: 0 };
   const transfers = createServedTransfers({
     tell: (message) => told.push(message) > 0,
@@ -30,10 +32,12 @@ function open() {
     now: () => time.nowMs,
     onAnswer: (_, message) => noted.push(message),
     onFailure: (_, detail) => failures.push(detail),
+    onEnd: (_, zone, { outcome }) => ended.push(`${nameToText(zone)} ${outcome}`),
     onReady: () => {},
   });
   const begin = (token: number) => {
-    const record = messageRecord(token, TRANSPORT.TCP, Uint8Array.of(127, 0, 0, 1), QUERY);
+    // Each from an address of its own.
+    const record = messageRecord(token, TRANSPORT.TCP, Uint8Array.of(127, 0, 0, token), QUERY);
     const reading = readTransferRequest(QUERY, 1232);
     assert.ok(reading.kind === "transfer");
     transfers.begin({ thread: THREAD, record, sinceMs: 0, signing: undefined }, reading.request);
@@ -50,11 +54,11 @@ function open() {
     transfers.encoded(question.id, { kind: "zone", transfer });
     await settled();
   };
-  return { transfers, told, parts, noted, failures, time, begin, give };
+  return { transfers, told, parts, noted, failures, ended, time, begin, give };
 }
 
 test("the connection hears of it at once, and of the end; what was taken makes room", async () => {
-  const { transfers, parts, noted, begin, give } = open();
+  const { transfers, parts, noted, ended, begin, give } = open();
   begin(1);
   assert.deepEqual(
     parts.map(({ part, message }) => [part, message.length]),
@@ -71,7 +75,13 @@ test("the connection hears of it at once, and of the end; what was taken makes r
   assert.deepEqual([parts.at(-1)?.part, transfers.stats().done, noted.length], [PART.LAST, 1, 1]);
   transfers.flows.onTaken(THREAD, 1, 5);
   transfers.flows.onGone(THREAD, 1);
-  assert.deepEqual({ ...transfers.stats() }, { running: 0, waiting: 0, done: 1, cut: 0, refused: 0, failed: 0 });
+  assert.deepEqual(
+    { ...transfers.stats() },
+    {
+      ...{ running: 0, waiting: 0, done: 1, cut: 0, refused: 0, failed: 0, bytes: sent() },
+    },
+  );
+  assert.deepEqual(ended, ["corp.test. done"]);
 });
 
 test("a zone that is not encoded in time, or whose encoder ends, is SERVFAIL", async () => {

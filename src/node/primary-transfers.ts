@@ -1,10 +1,16 @@
 /** Transfers between the connections of their clients, which another thread has, and `control`, which has the zones encoded. */
 import { PART, type Part } from "../listen/answer-frames.ts";
-import { recordToken } from "../listen/handover-record.ts";
-import { createTransfers, type TransferStats, type ZoneForTransfer } from "../primary/axfr.ts";
+import { recordAddress, recordToken } from "../listen/handover-record.ts";
+import { clientKey } from "../listen/stream.ts";
+import {
+  createTransfers,
+  type TransferClientConnection,
+  type TransferReport,
+  type TransferStats,
+  type ZoneForTransfer,
+} from "../primary/axfr.ts";
 import type { AliasLookup } from "../primary/axfr-alias.ts";
 import type { TransferRequest } from "../primary/axfr-request.ts";
-import type { TransferConnection } from "../primary/axfr-stream.ts";
 import { TRANSFER_ENCODE_MS, TRANSFER_ENCODINGS_MAX } from "../primary/limits.ts";
 import type { FromPrimary } from "../primary/messages.ts";
 import type { Asked } from "./resolve-clients.ts";
@@ -19,6 +25,8 @@ export type ServedTransfersOptions = {
   /** The first message of an answer. */
   readonly onAnswer: (asked: Asked, message: Uint8Array) => void;
   readonly onFailure: (zone: Uint8Array, detail: string) => void;
+  /** What came of a transfer. */
+  readonly onEnd: (asked: Asked, zone: Uint8Array, report: TransferReport) => void;
   /** Something is to be sent. */
   readonly onReady: () => void;
 };
@@ -91,7 +99,9 @@ export function createServedTransfers(options: ServedTransfersOptions): ServedTr
           handle?.cancel();
         },
       });
-      handle = transfers.begin(request, asked.signing, connection);
+      handle = transfers.begin(request, asked.signing, connection, (report) =>
+        options.onEnd(asked, request.zone, report),
+      );
     },
     encoded: (id, zone) => {
       settle(id, zone);
@@ -127,7 +137,8 @@ function connectionOf({ addPart, onAnswer, onReady }: ServedTransfersOptions, as
   const untaken = { bytes: 0 };
   let isFirst = true;
   let isSent = false;
-  const connection: TransferConnection = {
+  const connection: TransferClientConnection = {
+    client: clientKey(recordAddress(record)),
     send: (message, isLast) => {
       untaken.bytes += message.length;
       isSent = isLast;

@@ -16,3 +16,9 @@ export const NOTIFY_SILENT_ATTEMPTS = 5;
 export const NOTIFY_COMPLAINT_PAUSE_MS = 600_000;
 /** The longest that a NOTIFY waits for the change to be answered by this node. */
 export const NOTIFY_PUBLISHED_MS = 10_000;
+/** At the start every zone is announced: so many NOTIFY within NOTIFY_START_PAUSE_MS, and each of them so often where no answer comes. */
+export const NOTIFY_START_AT_ONCE = 100;
+export const NOTIFY_START_PAUSE_MS = 1_000;
+export const NOTIFY_START_ATTEMPTS_MAX = 3;
+/** While more than these wait for an answer no further zone is announced for the start: changes have the room. */
+export const NOTIFY_START_PENDING_MAX = 1_000;

@@ -9,7 +9,16 @@ import { decodeMessage, encodeMessage, type Message } from "../dns/message.ts";
 import { nameToText } from "../dns/name.ts";
 import { readTsig, signResponse, type TsigKey } from "../dns/tsig.ts";
 import { createDnsNotify, type DnsNotifyOptions, type DnsNotifySettings } from "./dns-notify.ts";
-import { NOTIFY_ATTEMPTS_MAX, NOTIFY_BURST, NOTIFY_PENDING_MAX, NOTIFY_PUBLISHED_MS } from "./dns-notify-limits.ts";
+import {
+  NOTIFY_ATTEMPTS_MAX,
+  NOTIFY_BURST,
+  NOTIFY_PENDING_MAX,
+  NOTIFY_PUBLISHED_MS,
+  NOTIFY_START_AT_ONCE,
+  NOTIFY_START_ATTEMPTS_MAX,
+  NOTIFY_START_PAUSE_MS,
+  NOTIFY_START_PENDING_MAX,
+} from "./dns-notify-limits.ts";
 
 const KEY: TsigKey = { name: nameOf("notify."), algorithm: "hmac-sha256", secret: new Uint8Array(32).fill(7) };
 const TARGET = { host: "192.0.2.1", port: 53 };
@@ -237,4 +246,70 @@ test("no datagram throws", async () => {
     }),
   );
   assert.equal(notify.stats().pending, 1);
+});
+
+const zonesOf = (count: number) => Array.from({ length: count }, (_, index) => `zone-${index}.test.`);
+
+function zoneNamesOf(sent: readonly Sent[]): readonly string[] {
+  return sent.map(({ bytes }) => nameToText(messageOf(bytes).questions[0]?.name ?? new Uint8Array(1)));
+}
+
+test("at the start each zone is announced once to each target, so many in a while", async () => {
+  const targets = [TARGET, { host: "192.0.2.2", port: 53 }];
+  const { notify, sent, pass, answer } = lab({ targets });
+  const zones = zonesOf(NOTIFY_START_AT_ONCE);
+  void notify.announceAll(zones.values());
+  await pass(NOTIFY_START_PAUSE_MS / 2);
+  assert.equal(sent.length, NOTIFY_START_AT_ONCE);
+  const answerAll = () => {
+    for (const [index, { address }] of sent.entries()) answer(index, RCODE.NOERROR, address);
+  };
+  answerAll();
+  await pass(NOTIFY_START_PAUSE_MS);
+  assert.equal(sent.length, 2 * NOTIFY_START_AT_ONCE);
+  answerAll();
+  await pass(600_000, 10_000);
+  assert.deepEqual(
+    zoneNamesOf(sent),
+    zones.flatMap((zone) => [zone, zone]),
+  );
+  assert.equal(sent.filter(({ address }) => address === TARGET.host).length, zones.length);
+  assert.deepEqual(notify.stats(), { sent: sent.length, answered: sent.length, failed: 0, pending: 0 });
+});
+
+test("a target that is away hears of the start a few times, is logged, and leaves room for changes", async () => {
+  const { notify, sent, lines, pass } = lab({ debounceMs: 0 });
+  void notify.announceAll(zonesOf(2 * NOTIFY_START_PENDING_MAX).values());
+  let most = 0;
+  for (let second = 0; second < 120; second++) {
+    await pass(1_000, 1_000);
+    most = Math.max(most, notify.stats().pending);
+  }
+  assert.ok(most <= NOTIFY_START_PENDING_MAX, `${most}`);
+  assert.equal(sent.length, 2 * NOTIFY_START_PENDING_MAX * NOTIFY_START_ATTEMPTS_MAX);
+  assert.deepEqual(lines, ["a secondary does not take NOTIFY: no answer 192.0.2.1:53"]);
+  assert.equal(notify.stats().pending, 0);
+});
+
+test("at the start nobody is told of a zone that changes or that does not answer, nor anything where there is no target", async () => {
+  const rdata = Buffer.concat([nameOf("ns."), nameOf("h."), new Uint8Array(20)]);
+  const soaOf = (zone: string) => (zone === "zone-1.test." ? undefined : { zone: nameOf(zone), ttl: 60, rdata });
+  const { notify, sent, pass, answer } = lab({}, { soaOf });
+  notify.changed("zone-0.test.");
+  void notify.announceAll(zonesOf(3).values());
+  await pass(100);
+  assert.deepEqual(zoneNamesOf(sent), ["zone-2.test."]);
+  answer(0);
+  await pass(2_000);
+  assert.deepEqual(zoneNamesOf(sent), ["zone-2.test.", "zone-0.test."]);
+  const nobody = lab({ targets: [] });
+  void nobody.notify.announceAll(zonesOf(3).values());
+  await nobody.pass(10_000, 1_000);
+  assert.deepEqual(nobody.sent, []);
+  const ended = lab();
+  void ended.notify.announceAll(zonesOf(NOTIFY_START_AT_ONCE + 1).values());
+  await ended.pass(100);
+  ended.notify[Symbol.dispose]();
+  await ended.pass(10_000, 1_000);
+  assert.equal(ended.sent.length, NOTIFY_START_AT_ONCE);
 });

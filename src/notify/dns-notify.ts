@@ -1,6 +1,7 @@
 /**
  * Tells secondaries of changes (RFC 1996): changes of a zone within the debounce time share one NOTIFY, each target is told
- * until it answers, and a later change takes the place of one that is still being told.
+ * until it answers, and a later change takes the place of one that is still being told. At the start every zone is announced,
+ * little by little: what was written while this node was away, or was still being told when it ended, nobody else may have told.
  */
 import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -14,6 +15,10 @@ import {
   NOTIFY_PENDING_MAX,
   NOTIFY_PUBLISHED_MS,
   NOTIFY_SILENT_ATTEMPTS,
+  NOTIFY_START_AT_ONCE,
+  NOTIFY_START_ATTEMPTS_MAX,
+  NOTIFY_START_PAUSE_MS,
+  NOTIFY_START_PENDING_MAX,
 } from "./dns-notify-limits.ts";
 import { type NotifySoa, notifyMessage, readNotifyAnswer } from "./dns-notify-message.ts";
 
@@ -67,6 +72,8 @@ export type DnsNotifyStats = {
 export type DnsNotify = Disposable & {
   /** The zone, by its name, has another serial. */
   readonly changed: (zone: string) => void;
+  /** Announces zones by their names, as they come out of `zones`, within limits on their rate. Called once, at the start. */
+  readonly announceAll: (zones: Iterator<string>) => Promise<void>;
   /** A datagram from whatever address. Any bytes may be passed. */
   readonly heard: (bytes: Uint8Array, address: string, port: number) => void;
   readonly stats: () => DnsNotifyStats;
@@ -76,6 +83,7 @@ export type DnsNotify = Disposable & {
 type Pending = {
   readonly zone: string;
   readonly target: NotifyTarget;
+  readonly attemptsMax: number;
   attempts: number;
   /** Of the attempt under way; its answer is known by id, address and port. */
   awaited: Awaited | undefined;
@@ -103,6 +111,8 @@ type State = {
   /** How many more may go before the next burst. */
   burstLeft: number;
   cancelBurst: (() => void) | undefined;
+  /** Takes back what goes on with the announcements of the start. */
+  cancelStart: (() => void) | undefined;
   hasEnded: boolean;
 };
 
@@ -117,6 +127,7 @@ export function createDnsNotify(options: DnsNotifyOptions): DnsNotify {
     counts: { sent: 0, answered: 0, failed: 0 },
     burstLeft: NOTIFY_BURST,
     cancelBurst: undefined,
+    cancelStart: undefined,
     hasEnded: false,
   };
   return {
@@ -130,6 +141,11 @@ export function createDnsNotify(options: DnsNotifyOptions): DnsNotify {
       });
       state.debouncing.set(zone, cancel);
     },
+    announceAll: async (zones) => {
+      if (options.settings().targets.length === 0) return;
+      await publishedInTime(options);
+      announceNext(state, zones);
+    },
     heard: (bytes, address, port) => hear(state, bytes, address, port),
     stats: () => ({ ...state.counts, pending: state.pending.size }),
     [Symbol.dispose]: () => {
@@ -137,6 +153,7 @@ export function createDnsNotify(options: DnsNotifyOptions): DnsNotify {
       for (const cancel of state.debouncing.values()) cancel();
       for (const { cancelTimer } of state.pending.values()) cancelTimer();
       state.cancelBurst?.();
+      state.cancelStart?.();
     },
   };
 }
@@ -147,19 +164,44 @@ async function announce(state: State, zone: string): Promise<void> {
   if (state.hasEnded || options.soaOf(zone) === undefined) return;
   const { targets } = options.settings();
   if (targets.length > 0) options.onAnnounced(zone);
-  for (const target of targets) {
-    const key = `${zone} ${nameOf(target)}`;
-    const former = state.pending.get(key);
-    if (former === undefined && state.pending.size >= NOTIFY_PENDING_MAX) {
-      state.counts.failed += 1;
-      complain(state, target, "too many zones wait to be announced");
-      continue;
-    }
-    if (former !== undefined) settle(state, former);
-    const pending: Pending = { zone, target, attempts: 0, awaited: undefined, cancelTimer: () => {} };
-    state.pending.set(key, pending);
-    enqueue(state, pending);
+  for (const target of targets) tell(state, zone, target, NOTIFY_ATTEMPTS_MAX);
+}
+
+function tell(state: State, zone: string, target: NotifyTarget, attemptsMax: number): void {
+  const key = `${zone} ${nameOf(target)}`;
+  const former = state.pending.get(key);
+  if (former === undefined && state.pending.size >= NOTIFY_PENDING_MAX) {
+    state.counts.failed += 1;
+    complain(state, target, "too many zones wait to be announced");
+    return;
   }
+  if (former !== undefined) settle(state, former);
+  const pending: Pending = { zone, target, attemptsMax, attempts: 0, awaited: undefined, cancelTimer: () => {} };
+  state.pending.set(key, pending);
+  enqueue(state, pending);
+}
+
+/**
+ * Announces some zones for the start, and goes on with the next ones later. A zone that has changed since is told anyway. It
+ * need not be made ready for a transfer: most secondaries will find that they have it.
+ */
+function announceNext(state: State, zones: Iterator<string>): void {
+  const { options } = state;
+  // Zones that nobody is told of count too: looking at each takes time.
+  let steps = 0;
+  while (!state.hasEnded && steps < NOTIFY_START_AT_ONCE && state.pending.size < NOTIFY_START_PENDING_MAX) {
+    const { targets } = options.settings();
+    const next = zones.next();
+    if (next.done === true || targets.length === 0) return;
+    const zone = next.value;
+    steps += targets.length;
+    if (state.debouncing.has(zone) || options.soaOf(zone) === undefined) continue;
+    for (const target of targets) {
+      if (!state.pending.has(`${zone} ${nameOf(target)}`)) tell(state, zone, target, NOTIFY_START_ATTEMPTS_MAX);
+    }
+  }
+  if (state.hasEnded) return;
+  state.cancelStart = options.times.after(NOTIFY_START_PAUSE_MS, () => announceNext(state, zones));
 }
 
 /** Publishing is soon done; where it is not, a secondary that comes too early comes again. */
@@ -201,13 +243,14 @@ async function attempt(state: State, pending: Pending): Promise<void> {
   const isWanted = settings.targets.some((other) => nameOf(other) === nameOf(target));
   if (soa === undefined || !isWanted) return settle(state, pending);
   pending.attempts += 1;
-  if (pending.attempts > NOTIFY_ATTEMPTS_MAX) {
+  if (pending.attempts > pending.attemptsMax) {
     state.counts.failed += 1;
     return settle(state, pending);
   }
   const fault = typeof addresses === "string" ? addresses : send(state, pending, soa, addresses, settings.key);
   if (fault !== undefined) complain(state, target, fault);
-  else if (pending.attempts === NOTIFY_SILENT_ATTEMPTS) complain(state, target, "no answer");
+  else if (pending.attempts === Math.min(NOTIFY_SILENT_ATTEMPTS, pending.attemptsMax))
+    complain(state, target, "no answer");
   const pauseMs = NOTIFY_PAUSES_MS[Math.min(pending.attempts, NOTIFY_PAUSES_MS.length) - 1] ?? 0;
   pending.cancelTimer = options.times.after(pauseMs, () => enqueue(state, pending));
 }

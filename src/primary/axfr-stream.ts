@@ -2,6 +2,7 @@
  * One transfer on its connection. A message is made ready and signed only when the connection has room for it, and a client
  * that takes nothing is given up.
  */
+import { uint16At } from "../dns/tsig-record.ts";
 import { messageFor, type TransferRequest } from "./axfr-request.ts";
 import { TRANSFER_MS, TRANSFER_STALL_MS, TRANSFER_UNTAKEN_BYTES } from "./limits.ts";
 
@@ -17,7 +18,11 @@ export type TransferConnection = {
 
 export type TransferOutcome = "done" | "gone" | "stalled" | "too long";
 
+/** What was handed to a connection: RRs without OPT and TSIG, the SOA as often as it is there; bytes without the lengths of messages. */
+export type TransferSent = { readonly messages: number; readonly records: number; readonly bytes: number };
+
 export type TransferStream = {
+  readonly sent: () => TransferSent;
   /** The client's system has taken so many bytes of what was sent. */
   readonly taken: (bytes: number) => void;
   /** The client has gone. */
@@ -39,12 +44,17 @@ export type TransferStreamOptions = {
   readonly onEnd: (outcome: TransferOutcome) => void;
 };
 
+/** Of the header (RFC 1035 section 4.1.1). */
+const ANSWER_COUNT_AT = 6;
+
 export function startTransferStream(options: TransferStreamOptions): TransferStream {
   const { request, messages, signer, connection, now, onEnd } = options;
   const startedMs = now();
   let movedMs = startedMs;
   let next = 0;
   let untaken = 0;
+  let records = 0;
+  let bytes = 0;
   let hasEnded = false;
   const end = (outcome: TransferOutcome) => {
     if (hasEnded) return;
@@ -58,15 +68,18 @@ export function startTransferStream(options: TransferStreamOptions): TransferStr
       next += 1;
       const signed = signer === undefined ? message : signer.sign(message);
       untaken += signed.length;
+      bytes += signed.length;
+      records += uint16At(message, ANSWER_COUNT_AT);
       connection.send(signed, next === messages.length);
     }
     if (next === messages.length && untaken <= 0) end("done");
   };
   pump();
   return {
-    taken: (bytes) => {
+    sent: () => ({ messages: next, records, bytes }),
+    taken: (takenBytes) => {
       if (hasEnded) return;
-      untaken -= bytes;
+      untaken -= takenBytes;
       movedMs = now();
       pump();
     },

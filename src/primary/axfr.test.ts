@@ -5,7 +5,7 @@ import { nameOf } from "../../tests/support/zone-lab.ts";
 import { CLASS, FLAG, OPCODE, RCODE, RRTYPE } from "../dns/codes.ts";
 import { decodeMessage, encodeMessage, type Message, makeQuery } from "../dns/message.ts";
 import { nameToText } from "../dns/name.ts";
-import { createTransfers, type TransfersOptions, type ZoneForTransfer } from "./axfr.ts";
+import { createTransfers, type TransferReport, type TransfersOptions, type ZoneForTransfer } from "./axfr.ts";
 import { createTransferEncoder, type TransferAlias } from "./axfr-encode.ts";
 import { readTransferRequest, type TransferRequest } from "./axfr-request.ts";
 import {
@@ -14,7 +14,9 @@ import {
   TRANSFER_UNTAKEN_BYTES,
   TRANSFER_WAIT_MS,
   TRANSFERS_MAX,
+  TRANSFERS_OF_CLIENT_MAX,
   TRANSFERS_WAITING_MAX,
+  TRANSFERS_WAITING_OF_CLIENT_MAX,
 } from "./limits.ts";
 
 const APEX = nameOf("corp.test.");
@@ -41,12 +43,13 @@ function zoneOf(records: number, aliases: readonly TransferAlias[] = []): ZoneFo
   txt[0] = 255;
   for (let count = 0; count < records; count++) encoder.add(APEX, APEX.length, RRTYPE.TXT, 60, txt);
   const messages = encoder.finish(aliases.length === 0);
-  return { kind: "zone", transfer: { ...head, serial: 0, aliases, messages } };
+  return { kind: "zone", transfer: { ...head, serial: 7, aliases, messages } };
 }
 
 function lab(given: Partial<TransfersOptions> = {}) {
   let nowMs = 0;
   const failures: string[] = [];
+  const reports: TransferReport[] = [];
   const transfers = createTransfers({
     encode: async () => zoneOf(2),
     lookUpAlias: async () => undefined,
@@ -54,10 +57,13 @@ function lab(given: Partial<TransfersOptions> = {}) {
     onFailure: (_zone, detail) => failures.push(detail),
     ...given,
   });
-  const client = (takes = true, request = requestOf()) => {
+  let clients = 0;
+  /** Each is another client, where it is not said which. */
+  const client = (takes = true, request = requestOf(), name = `client ${clients++}`) => {
     const messages: Uint8Array[] = [];
     const state = { isCut: false, hasLast: false };
     const connection = {
+      client: name,
       send: (message: Uint8Array, isLast: boolean) => {
         messages.push(message);
         state.hasLast ||= isLast;
@@ -67,14 +73,14 @@ function lab(given: Partial<TransfersOptions> = {}) {
         state.isCut = true;
       },
     };
-    const handle = transfers.begin(request, undefined, connection);
+    const handle = transfers.begin(request, undefined, connection, (report) => reports.push(report));
     return { messages, state, ...handle };
   };
   const pass = (ms: number) => {
     nowMs += ms;
     transfers.sweep();
   };
-  return { transfers, client, pass, failures };
+  return { transfers, client, pass, failures, reports };
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -113,6 +119,27 @@ for (const [why, query, rcode] of REFUSED) {
   });
 }
 
+test("its report has what was sent, and how long it took", async () => {
+  const { client, transfers, pass, reports } = lab({ encode: async () => zoneOf(6_000) });
+  const taking = client();
+  await until(() => transfers.stats().done === 1);
+  const bytes = taking.messages.reduce((sum, { length }) => sum + length, 0);
+  const { length: messages } = taking.messages;
+  const whole = { outcome: "done", messages, records: 6_002, bytes, serial: 7, milliseconds: 0 };
+  const silent = client(false);
+  await until(() => silent.messages.length > 0);
+  pass(TRANSFER_STALL_MS);
+  const some = silent.messages.map(decoded);
+  const cut = {
+    ...{ outcome: "stalled", messages: some.length, records: some.flatMap(({ answers }) => answers).length },
+    ...{ bytes: silent.messages.reduce((sum, { length }) => sum + length, 0) },
+    ...{ serial: 7, milliseconds: TRANSFER_STALL_MS },
+  };
+  assert.deepEqual(reports, [whole, cut]);
+  assert.ok(some.length < messages);
+  assert.equal(transfers.stats().bytes, whole.bytes + cut.bytes);
+});
+
 test("a request with records in sections that should be empty is a request all the same, as BIND and Knot have it", () => {
   const records = [{ name: APEX, type: RRTYPE.SOA, class: CLASS.IN, ttl: 0, rdata: new Uint8Array(22) }];
   const { id } = requestOf({ answers: records, authorities: records });
@@ -134,7 +161,9 @@ test("no more is handed to a connection than its client takes", async () => {
   }
   assert.equal(transfers.stats().running, 1);
   slow.taken(sent() - taken);
-  assert.deepEqual(transfers.stats(), { running: 0, waiting: 0, done: 1, cut: 0, refused: 0, failed: 0 });
+  assert.deepEqual(transfers.stats(), {
+    ...{ running: 0, waiting: 0, done: 1, cut: 0, refused: 0, failed: 0, bytes: sent() },
+  });
 });
 
 test("a client that takes nothing is cut off, and one that takes it a little at a time, in the end", async () => {
@@ -151,7 +180,7 @@ test("a client that takes nothing is cut off, and one that takes it a little at 
 });
 
 test("a bounded number is served, a bounded number waits, and a place that is left is taken", async () => {
-  const { client, transfers, pass } = lab();
+  const { client, transfers, pass, reports } = lab();
   const running = Array.from({ length: TRANSFERS_MAX }, () => client(false));
   const waiting = Array.from({ length: TRANSFERS_WAITING_MAX }, () => client(false));
   const tooMany = client(false);
@@ -172,6 +201,27 @@ test("a bounded number is served, a bounded number waits, and a place that is le
   assert.ok(waiting.slice(3).every(({ messages }) => decoded(messages[0] ?? NOTHING).rcode === RCODE.SERVFAIL));
   const { running: left, waiting: none, refused, cut } = transfers.stats();
   assert.deepEqual({ left, none, refused, cut }, { left: 10, none: 0, refused: TRANSFERS_WAITING_MAX - 2, cut: 3 });
+  const nothing = { messages: 0, records: 0, bytes: 0, serial: undefined };
+  assert.deepEqual(reports[0], { outcome: "too many", ...nothing, milliseconds: 0 });
+  assert.deepEqual(reports.at(-1), { outcome: "too many", ...nothing, milliseconds: TRANSFER_WAIT_MS });
+  assert.equal(reports.length, refused + cut);
+});
+
+test("a client that takes nothing has some of the places, and another one is served at once", async () => {
+  const { client, transfers, pass } = lab();
+  const most = TRANSFERS_OF_CLIENT_MAX + TRANSFERS_WAITING_OF_CLIENT_MAX;
+  const silent = Array.from({ length: most + 1 }, () => client(false, requestOf(), "silent"));
+  await settled();
+  const { running, waiting, refused } = transfers.stats();
+  assert.deepEqual([running, waiting, refused], [TRANSFERS_OF_CLIENT_MAX, TRANSFERS_WAITING_OF_CLIENT_MAX, 1]);
+  const left = TRANSFERS_MAX + TRANSFERS_WAITING_MAX - most;
+  for (let count = 0; count < left; count++) client(true, requestOf(), "taking");
+  await until(() => transfers.stats().done === left);
+  assert.equal(transfers.stats().running, TRANSFERS_OF_CLIENT_MAX);
+  silent[0]?.cancel();
+  await until(() => silent[TRANSFERS_OF_CLIENT_MAX]?.messages.length === 1);
+  pass(TRANSFER_WAIT_MS);
+  assert.deepEqual([transfers.stats().running, transfers.stats().waiting], [TRANSFERS_OF_CLIENT_MAX, 0]);
 });
 
 test("a zone that does not answer is NOTAUTH, one that cannot be encoded SERVFAIL, and both leave their place", async () => {

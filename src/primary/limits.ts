@@ -11,6 +11,9 @@ export const TRANSFER_MESSAGE_BYTES = MESSAGE_BYTES_MAX - TRANSFER_TAIL_BYTES;
 
 /** Transfers being sent at a time; further ones wait. */
 export const TRANSFERS_MAX = 10;
+/** Of those, and of those that wait, so many of one client: an IPv4 address or an IPv6 /64. What is left is for others. */
+export const TRANSFERS_OF_CLIENT_MAX = 6;
+export const TRANSFERS_WAITING_OF_CLIENT_MAX = 24;
 /** Transfers that wait; further ones are told SERVFAIL, on which a secondary tries again by its SOA's timers. */
 export const TRANSFERS_WAITING_MAX = 32;
 /** A transfer that waited so long for its turn is told SERVFAIL too. */

@@ -30,7 +30,12 @@ export async function startTransferServer(
       // `taken` is not to be called before `begin` has given it.
       socket.write(framed, () => setImmediate(() => transfer.taken(message.length)));
     };
-    const transfer = transfers.begin(reading.request, signer, { send, cut: () => socket.destroy() });
+    const transfer = transfers.begin(
+      reading.request,
+      signer,
+      { client: "", send, cut: () => socket.destroy() },
+      () => {},
+    );
     socket.once("close", transfer.cancel);
     return socket;
   };
