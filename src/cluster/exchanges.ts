@@ -1,12 +1,12 @@
 /** What goes over TCP: push/pull in both directions, the ping of a member whose packets are lost, payloads that are sent so. */
 import { ipToText } from "../base/ip.ts";
-import type { LogLevel } from "../base/log.ts";
 import type { Codec } from "./codec.ts";
 import type { Counters } from "./counters.ts";
 import type { Delegate } from "./member.ts";
-import type { MemberStates } from "./member-states.ts";
+import { endpointText, type MemberStates } from "./member-states.ts";
 import type { Endpoint, PingMessage, PushPullMessage, StreamMessage } from "./messages.ts";
 import type { Node } from "./node-table.ts";
+import type { Notes } from "./notes.ts";
 import {
   EXCHANGES_IN_MAX,
   type MembershipSettings,
@@ -35,8 +35,7 @@ export type ExchangesOptions = {
   readonly counters: Counters;
   readonly states: Pick<MemberStates, "states" | "merge">;
   readonly delegate: Delegate;
-  /** Says something once. */
-  readonly note: (level: LogLevel, message: string) => void;
+  readonly notes: Notes;
 };
 
 type Context = ExchangesOptions & {
@@ -61,12 +60,17 @@ function merge(context: Context, { nodes, userState, isJoin }: PushPullMessage, 
 }
 
 async function read(context: Context, exchange: Exchange, from: Endpoint): Promise<StreamMessage> {
-  const { codec, counters, note } = context;
+  const { codec, counters, notes } = context;
   const unpacked = codec.unpackFrame(await exchange.receive());
-  if (!("fault" in unpacked)) return unpacked.message;
+  // Who dials does so from any port.
+  const host = ipToText(from.address);
+  if (!("fault" in unpacked)) {
+    notes.mended(host);
+    return unpacked.message;
+  }
   counters.dropped[unpacked.fault]++;
   if (unpacked.fault === "sealed")
-    note("warn", `${ipToText(from.address)} has another replication.encrypt_key than this node`);
+    notes.note("warn", `${host} has another replication.encrypt_key than this node`, host);
   throw new Error(unpacked.fault === "sealed" ? "it has another key" : `what it sends is ${unpacked.fault}`);
 }
 
@@ -75,11 +79,14 @@ const OTHER_CLUSTER =
 
 /** As `read`, of a push/pull. Who has another key cannot say so: it ends the exchange. */
 async function readAnswer(context: Context, exchange: Exchange, to: Endpoint): Promise<StreamMessage> {
+  const about = `dialled ${endpointText(to)}`;
   try {
-    return await read(context, exchange, to);
+    const answer = await read(context, exchange, to);
+    context.notes.mended(about);
+    return answer;
   } catch (error) {
     const fault = error instanceof Error ? error.message : String(error);
-    if (!context.isStopped) context.note("warn", `${ipToText(to.address)} ${OTHER_CLUSTER}: ${fault}`);
+    if (!context.isStopped) context.notes.note("warn", `${ipToText(to.address)} ${OTHER_CLUSTER}: ${fault}`, about);
     throw new Error(`it ${OTHER_CLUSTER}: ${fault}`);
   }
 }

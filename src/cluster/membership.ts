@@ -16,6 +16,7 @@ import type { Delegate, Membership } from "./member.ts";
 import { createMemberStates, memberOf, VERSIONS } from "./member-states.ts";
 import type { Endpoint, PacketMessage } from "./messages.ts";
 import { createNodeTable, isReachable, type Node } from "./node-table.ts";
+import { createNotes } from "./notes.ts";
 import { createPacketGate } from "./packet-gate.ts";
 import { createProber } from "./prober.ts";
 import { createRejoin } from "./rejoin.ts";
@@ -23,8 +24,6 @@ import {
   checkMembershipSettings,
   DEFAULT_MEMBERSHIP_SETTINGS,
   type MembershipSettings,
-  NOTED_MAX,
-  NOTED_MS,
   USER_PAYLOAD_BYTES_MAX,
 } from "./settings.ts";
 import { createSteadyTimers } from "./steady-timers.ts";
@@ -61,22 +60,6 @@ function checkOptions({ name, meta, advertise }: MembershipOptions): void {
   checkMeta(meta);
 }
 
-/** Logs each line once an hour, and not more than so many different ones. */
-function createNotes(log: Log, timers: Timers): Log {
-  const noted = new Set<string>();
-  let sinceMs = timers.now();
-  return (level, message) => {
-    if (timers.now() - sinceMs >= NOTED_MS) {
-      noted.clear();
-      sinceMs = timers.now();
-    }
-    if (noted.has(message) || noted.size >= NOTED_MAX) return;
-    noted.add(message);
-    log(level, message);
-    if (noted.size === NOTED_MAX) log("warn", "more about the cluster's members is not logged within this hour");
-  };
-}
-
 function createSelf({ name, advertise: endpoint, meta, timers }: MembershipOptions): Node {
   const sinceMs = timers.now();
   return { name, endpoint, meta, versions: VERSIONS, incarnation: 1, state: "alive", sinceMs, suspicion: undefined };
@@ -103,7 +86,7 @@ function createParts(options: MembershipOptions) {
   const shared = { table, settings, timers: steadyTimers, random, health, counters, delegate, gossip };
   const states = createMemberStates({
     ...shared,
-    note: createNotes(log, timers),
+    note: createNotes(log, timers).note,
     isLeaving: () => state.isLeaving,
     onDoubt: ({ name }) => prober.probe(name, true),
     onGone: () => rejoin.wake(),
@@ -112,7 +95,7 @@ function createParts(options: MembershipOptions) {
   const exchanges = createExchanges({
     ...{ selfName: options.name, codec, transport, settings, counters, states, delegate },
     // Apart from the notes on members: anybody can bring it about, without the key.
-    note: createNotes(log, timers),
+    notes: createNotes(log, timers),
   });
   const prober = createProber({
     ...shared,

@@ -1,4 +1,5 @@
 /** What the membership protocol may be tuned by, and its limits; the relations between them are asserted. */
+import { CONNECTIONS_MAX, MEMBER_CONNECTIONS_MAX } from "./wire-limits.ts";
 
 export type MembershipSettings = {
   /** One member's turn to probe the next two: its successor, and another by chance. */
@@ -73,7 +74,7 @@ export const PACKET_MESSAGES_MAX = 64;
 export const PROBES_MAX = 64;
 export const RELAYS_MAX = 256;
 /** Exchanges over TCP at once: those that others began, as many as a port has, for they cost nothing before they have a key. */
-export const EXCHANGES_IN_MAX = 512;
+export const EXCHANGES_IN_MAX = CONNECTIONS_MAX + MEMBER_CONNECTIONS_MAX;
 /** And our own: push/pulls, and pings beside them. */
 export const PUSH_PULLS_OUT_MAX = 16;
 export const PINGS_OUT_MAX = 16;
@@ -89,6 +90,8 @@ export const REJOINS_AT_ONCE = 3;
 /** Lines that are logged in so long, each of them once: members say what they like, and may not fill the log with it. */
 export const NOTED_MAX = 256;
 export const NOTED_MS = 3_600_000;
+/** What was mended and is amiss again is said again, but not so soon. */
+export const NOTED_AGAIN_MS = 60_000;
 /** Packets that did not open, within so long: from strangers all together, and from the address of one member. */
 export const FAILED_PACKETS_WITHIN_MS = 1_000;
 export const FAILED_PACKETS_OF_STRANGERS_MAX = 2_000;

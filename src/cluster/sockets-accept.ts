@@ -13,8 +13,10 @@ const TLS_HANDSHAKE = 0x16;
 const IPV6_HOST_BYTES = 8;
 
 export type AcceptLimits = {
-  /** Connections of which the first byte has not come, and exchanges, at once: in all and of one address (an IPv6 /64). */
+  /** Connections of which the first byte has not come, and exchanges, at once: of strangers, and of one address (an IPv6 /64). */
   readonly connections: number;
+  /** The same of members' addresses, which have places of their own: no flood from elsewhere keeps them out. */
+  readonly memberConnections: number;
   readonly connectionsPerAddress: number;
   /** Bytes of frames that have not come whole, over all exchanges. */
   readonly unreadBytes: number;
@@ -42,6 +44,7 @@ export type AcceptOptions = {
   readonly counts: AcceptCounts;
   readonly onTls: (socket: Socket) => void;
   readonly onExchange: (exchange: Exchange, from: Endpoint) => void;
+  readonly isMember: (from: Endpoint) => boolean;
 };
 
 export type Acceptor = {
@@ -62,23 +65,26 @@ function hostKey({ address }: Endpoint): string {
   return Buffer.from(address.length === IPV4_BYTES ? address : address.subarray(0, IPV6_HOST_BYTES)).toString("latin1");
 }
 
-/** Places for connections, in all and by host. */
-function createPlaces({ connections, connectionsPerAddress }: AcceptLimits) {
+/** Places for connections, of strangers and of members, and by host. */
+function createPlaces(limits: AcceptLimits, isMember: AcceptOptions["isMember"]) {
+  const { connections, memberConnections, connectionsPerAddress } = limits;
   const perHost = new Map<string, number>();
-  let taken = 0;
+  const taken = { strangers: 0, members: 0 };
   return {
     /** What gives the place back, once however often it is called; undefined where there is none. */
     take: (from: Endpoint): (() => void) | undefined => {
       const host = hostKey(from);
       const ofHost = perHost.get(host) ?? 0;
-      if (taken >= connections || ofHost >= connectionsPerAddress) return undefined;
-      taken += 1;
+      const who = isMember(from) ? "members" : "strangers";
+      const most = who === "members" ? memberConnections : connections;
+      if (taken[who] >= most || ofHost >= connectionsPerAddress) return undefined;
+      taken[who] += 1;
       perHost.set(host, ofHost + 1);
       let isTaken = true;
       return () => {
         if (!isTaken) return;
         isTaken = false;
-        taken -= 1;
+        taken[who] -= 1;
         const left = (perHost.get(host) ?? 1) - 1;
         if (left > 0) perHost.set(host, left);
         else perHost.delete(host);
@@ -109,8 +115,8 @@ function awaitFirstBytes(
   });
 }
 
-export function createAcceptor({ limits, counts, onTls, onExchange }: AcceptOptions): Acceptor {
-  const places = createPlaces(limits);
+export function createAcceptor({ limits, counts, onTls, onExchange, isMember }: AcceptOptions): Acceptor {
+  const places = createPlaces(limits, isMember);
   const waiting = new Set<Socket>();
   const exchanges = new Set<SocketExchange>();
   let heldBytes = 0;

@@ -26,10 +26,12 @@ async function openLab(
   context: TestContext,
   host = "127.0.0.1",
   limits: NonNullable<ClusterPortOptions["limits"]> = {},
+  isMember: NonNullable<ClusterPortOptions["isMember"]> = () => false,
 ): Promise<Lab> {
   const tls: Socket[] = [];
   const packets: Lab["packets"] = [];
-  const port = await openClusterPort({ listen: { host, port: 0 }, limits, onTls: (socket) => tls.push(socket) });
+  const onTls = (socket: Socket) => tls.push(socket);
+  const port = await openClusterPort({ listen: { host, port: 0 }, limits, onTls, isMember });
   context.after(() => port[Symbol.asyncDispose]());
   context.after(() => {
     for (const socket of tls) socket.destroy();
@@ -209,6 +211,28 @@ test("connections are bounded in all and by address, and free their places", asy
   );
   first.socket.destroy();
   await waitFor("a free place", WAIT_MS, async () => (await open("127.0.0.3")).isIn);
+});
+
+test("a member gets in while strangers have all of their places", async (context) => {
+  const limits = { connections: 2, memberConnections: 1 };
+  const isMember = ({ address }: Endpoint) => address[3] === 9;
+  const { port } = await openLab(context, "0.0.0.0", limits, isMember);
+  const connected = (localAddress: string) => {
+    const socket = connect({ port: port.local.port, host: "127.0.0.1", localAddress, allowHalfOpen: true });
+    socket.on("error", () => {});
+    context.after(() => socket.destroy());
+    return socket;
+  };
+  for (const address of ["127.0.0.1", "127.0.0.2", "127.0.0.3"]) connected(address);
+  await waitFor("one stranger too many", WAIT_MS, () => port.figures().refused === 1);
+  const member = connected("127.0.0.9");
+  const received = collect(member);
+  member.end(frameOf(10));
+  await once(member, "end");
+  assert.equal(Buffer.concat(received).length, frameOf(10).length);
+  connected("127.0.0.9");
+  connected("127.0.0.9");
+  await waitFor("one member too many", WAIT_MS, () => port.figures().refused === 2);
 });
 
 test("a TLS connection that was handed over takes no place any more", async (context) => {

@@ -15,6 +15,7 @@ import {
   CONNECTIONS_PER_ADDRESS_MAX,
   EXCHANGE_MS,
   FIRST_BYTE_MS,
+  MEMBER_CONNECTIONS_MAX,
   RECEIVE_BUFFER_BYTES,
   SEND_QUEUE_BYTES_MAX,
   UNREAD_BYTES_MAX,
@@ -28,6 +29,8 @@ export type ClusterPortOptions = {
    * The socket is the taker's, with its limits, also when the port is disposed of.
    */
   readonly onTls: (socket: Socket) => void;
+  /** Whether a member is at that address, whatever the port; nobody is where it is left out. */
+  readonly isMember?: (from: Endpoint) => boolean;
   readonly limits?: Partial<AcceptLimits>;
 };
 
@@ -169,7 +172,8 @@ async function dialTcp(
  * Opens the port; what comes before `start` is lost, except TLS. Rejects with OperatorError where it cannot be had. Disposed of,
  * it ends its exchanges and rejects whoever waits for one.
  */
-export async function openClusterPort({ listen, onTls, limits }: ClusterPortOptions): Promise<ClusterPort> {
+export async function openClusterPort(options: ClusterPortOptions): Promise<ClusterPort> {
+  const { listen, onTls, isMember = () => false, limits } = options;
   const address = ipFromText(listen.host);
   if (address === undefined) throw new OperatorError(`the cluster's listen address is no IP address: "${listen.host}"`);
   const { server, udp, port } = await openPair(listen);
@@ -184,6 +188,7 @@ export async function openClusterPort({ listen, onTls, limits }: ClusterPortOpti
   const acceptor = createAcceptor({
     limits: {
       connections: CONNECTIONS_MAX,
+      memberConnections: MEMBER_CONNECTIONS_MAX,
       connectionsPerAddress: CONNECTIONS_PER_ADDRESS_MAX,
       unreadBytes: UNREAD_BYTES_MAX,
       firstByteMs: FIRST_BYTE_MS,
@@ -191,7 +196,7 @@ export async function openClusterPort({ listen, onTls, limits }: ClusterPortOpti
       ...limits,
     },
     counts,
-    onTls,
+    ...{ onTls, isMember },
     onExchange: (exchange, from) => {
       if (handlers === undefined) exchange.close();
       else handlers.onExchange(exchange, from);

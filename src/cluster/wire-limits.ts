@@ -25,8 +25,9 @@ export const LABEL_BYTES_MAX = 255;
 /** Members in one push/pull. */
 export const NODES_MAX = 65_536;
 
-/** Connections whose first byte has not come, and exchanges, in all and of one address. */
+/** Connections whose first byte has not come, and exchanges: of strangers, of members, and of one address. */
 export const CONNECTIONS_MAX = 512;
+export const MEMBER_CONNECTIONS_MAX = 256;
 export const CONNECTIONS_PER_ADDRESS_MAX = 128;
 /** Bytes of frames that have begun, over all exchanges; beyond it the largest ends. */
 export const UNREAD_BYTES_MAX = 64 * 2 ** 20;
