@@ -6,7 +6,6 @@ import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../cluster/transport.ts";
 import type { AuditVector, ReplicaStore } from "../store/replica.ts";
-import type { AuditEntry } from "../store/store.ts";
 import type { Answers } from "./messages.ts";
 
 export type AuditSync = {
@@ -32,6 +31,8 @@ export type AuditSyncParts = {
 const TELL_MS = 200;
 /** A peer that says it again and again is wrong. */
 const INSTANCES_LEFT_MAX = 8;
+/** Answers that are taken of one peer before the next has its turn: one that makes up entries without end keeps nobody out. */
+const ANSWERS_A_TURN = 10;
 
 export function createAuditSync(parts: AuditSyncParts): AuditSync {
   const { store, timers } = parts;
@@ -82,9 +83,12 @@ export function createAuditSync(parts: AuditSyncParts): AuditSync {
     for (const nodeId of wanted) {
       wanted.delete(nodeId);
       if (isStopped) break;
-      await pull(parts, nodeId).catch((thrown) => {
+      try {
+        // Behind all that wait by now.
+        if (await pull(parts, nodeId)) wanted.add(nodeId);
+      } catch (thrown) {
         parts.log("debug", "the audit log of a peer could not be read", { peer: nodeId, detail: errorText(thrown) });
-      });
+      }
     }
     isPulling = false;
   };
@@ -115,19 +119,20 @@ function lacks(mine: AuditVector, theirs: AuditVector): boolean {
   return Object.entries(theirs).some(([instance, last]) => last > (mine[instance] ?? 0));
 }
 
-async function pull({ store, ask, onTaken }: AuditSyncParts, nodeId: string): Promise<void> {
-  let isMore = true;
+/** Takes what the peer has, some answers of it; whether there is more. */
+async function pull({ store, ask, onTaken }: AuditSyncParts, nodeId: string): Promise<boolean> {
   let before: AuditVector | undefined;
-  while (isMore) {
+  for (let answers = 0; answers < ANSWERS_A_TURN; answers++) {
     const vector = store.auditVector();
     // Entries that this store takes no notice of would come again and again.
-    if (before !== undefined && isSame(before, vector)) return;
+    if (before !== undefined && isSame(before, vector)) return false;
     before = vector;
-    const answer: { readonly entries: readonly AuditEntry[]; readonly isMore: boolean } = await ask(nodeId, vector);
-    if (answer.entries.length > 0) await store.applyAudit(answer.entries);
-    onTaken(answer.entries.length);
-    isMore = answer.isMore;
+    const { entries, isMore } = await ask(nodeId, vector);
+    if (entries.length > 0) await store.applyAudit(entries);
+    onTaken(entries.length);
+    if (!isMore) return false;
   }
+  return true;
 }
 
 function isSame(left: AuditVector, right: AuditVector): boolean {

@@ -9,15 +9,15 @@ export type Calls = {
   readonly ask: <Name extends Ask>(
     ask: Name,
     question: Questions[Name],
-    onPart: (part: Answers[Name]) => void,
+    onPart: (part: Answers[Name], bytes: number) => void,
   ) => Promise<void>;
-  /** Throws MalformedError where it does not answer what was asked. */
-  readonly onAnswer: (answer: AnswerMessage) => void;
+  /** Of a message of so many bytes. Throws MalformedError where it does not answer what was asked. */
+  readonly onAnswer: (answer: AnswerMessage, bytes: number) => void;
   readonly close: (reason: string) => void;
 };
 
 type Open = {
-  readonly onPart: (body: unknown) => void;
+  readonly onPart: (answer: AnswerMessage, bytes: number) => void;
   readonly end: (fault: string | undefined) => void;
   renew: () => void;
 };
@@ -46,17 +46,18 @@ export function createCalls(options: { readonly timers: Timers; readonly send: (
           cancel = timers.after(timeoutOf(ask), () => end("no answer in time"));
         };
         renew();
-        open.set(id, { onPart: (body) => onPart(decodeAnswer(ask, body)), end, renew });
+        open.set(id, { onPart: ({ body, rows }, bytes) => onPart(decodeAnswer(ask, body, rows), bytes), end, renew });
         // The types of name and question belong together, which the compiler cannot see in a union.
         send({ type: "question", id, ask, body: question } as Message);
       });
     },
-    onAnswer: ({ id, isLast, fault, body }) => {
+    onAnswer: (answer, bytes) => {
+      const { id, isLast, fault, body } = answer;
       const call = open.get(id);
       // The answer to a call that was given up.
       if (call === undefined) return;
       if (fault !== undefined) return call.end(fault);
-      if (body !== undefined) call.onPart(body);
+      if (body !== undefined) call.onPart(answer, bytes);
       if (isLast) call.end(undefined);
       else call.renew();
     },

@@ -32,9 +32,9 @@ async function asked(queued: number, here: number, mayWait: boolean) {
     ask: async (ask, question, onPart) => {
       asks.push(ask);
       const told = { ask, body: question } as Question;
-      if (told.ask === "root") onPart({ root: empty.root(), status: STATUS, queued } as never);
-      if (told.ask === "children") onPart({ children: empty.children(told.body.level, told.body.nodes) } as never);
-      if (told.ask === "versions") onPart({ versions: [] } as never);
+      if (told.ask === "root") onPart({ root: empty.root(), status: STATUS, queued } as never, 1);
+      if (told.ask === "children") onPart({ children: empty.children(told.body.level, told.body.nodes) } as never, 1);
+      if (told.ask === "versions") onPart({ versions: [] } as never, 1);
     },
     push: async () => undefined,
     pull: async () => 0,

@@ -8,13 +8,17 @@ import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef, type ItemVersion, type Re
 import {
   EXCHANGE_ROUNDS,
   LEAVES_ASKED_MAX,
+  MESSAGE_ITEMS_MAX,
   NODES_ASKED,
   PULLS_AT_ONCE,
   PUSH_REFS_AT_ONCE,
   REFS_ASKED,
   UNDER_WAY_MANY,
+  VERSIONS_CHARACTERS_MAX,
+  VERSIONS_MAX,
 } from "./limits.ts";
 import type { Answers, Ask, Questions, StoreStatus } from "./messages.ts";
+import { MalformedError } from "./shapes.ts";
 
 export type ExchangeParts = {
   readonly store: Pick<ReplicaStore, "digest">;
@@ -26,12 +30,12 @@ export type ExchangeParts = {
   readonly ask: <Name extends Ask>(
     ask: Name,
     question: Questions[Name],
-    onPart: (part: Answers[Name]) => void,
+    onPart: (part: Answers[Name], bytes: number) => void,
   ) => Promise<void>;
   /** Sends the items to the peer; resolves when it has taken or refused them. */
   readonly push: (refs: readonly ItemRef[]) => Promise<void>;
-  /** Takes what the peer has; resolves with how many were refused. */
-  readonly pull: (items: readonly RawItem[]) => Promise<number>;
+  /** Takes what the peer has, of so many bytes; resolves with how many were refused. */
+  readonly pull: (items: readonly RawItem[], bytes: number) => Promise<number>;
   /** Changes of this node that the peer has not acknowledged, and the peer's that are not applied here. */
   readonly underWay: () => number;
   readonly pause: (ms: number) => Promise<void>;
@@ -39,6 +43,8 @@ export type ExchangeParts = {
   readonly onStatus: (status: StoreStatus) => void;
   readonly staleSide: (theirs: StoreStatus) => "mine" | "theirs" | "none";
 };
+
+type LookParts = Pick<ExchangeParts, "store" | "ask">;
 
 /** `stale`: one side has to begin anew. `incomplete`: the peer has
  * its first sync before it. `busy`: one of them cannot compare now. `differ`: what was exchanged did not make them alike. */
@@ -88,15 +94,36 @@ export async function exchange(parts: ExchangeParts): Promise<ExchangeOutcome> {
 }
 
 async function askOne<Name extends Ask>(
-  { ask }: ExchangeParts,
+  { ask }: LookParts,
   name: Name,
   question: Questions[Name],
 ): Promise<Answers[Name]> {
   const parts: Answers[Name][] = [];
-  await ask(name, question, (part) => parts.push(part));
+  await ask(name, question, (part) => {
+    if (parts.length > 0) throw new MalformedError(`${name}: a second answer`);
+    parts.push(part);
+  });
   const [first] = parts;
   if (first === undefined) throw new Error(`${name}: an empty answer`);
   return first;
+}
+
+/** All parts of an answer that has many: a peer that goes on and on is no peer. Throws MalformedError from within `ask`. */
+async function askVersions({ ask }: LookParts, leaves: readonly number[]): Promise<readonly ItemVersion[]> {
+  const found: ItemVersion[] = [];
+  let characters = 0;
+  let empty = 0;
+  await ask("versions", { leaves }, ({ versions }) => {
+    for (const each of versions) {
+      found.push(each);
+      characters += each.ref.length + each.version.length;
+    }
+    if (versions.length === 0) empty++;
+    if (found.length > VERSIONS_MAX || characters > VERSIONS_CHARACTERS_MAX || empty > 1) {
+      throw new MalformedError("versions: an answer without an end");
+    }
+  });
+  return found;
 }
 
 /** The leaves that differ, and while changes are under way only those that differ a moment later still. */
@@ -113,16 +140,44 @@ async function lastingDifferences(parts: ExchangeParts, theirQueue: number): Pro
   return (await differingChildren(parts, DIGEST_LEVELS - 1, parents)).filter((leaf) => known.has(leaf));
 }
 
-/** Some nodes at a time, for all the leaves of a tree are a megabyte; no more leaves than are evened out at once. */
-async function differingChildren(parts: ExchangeParts, level: number, nodes: readonly number[]): Promise<number[]> {
-  const differing: number[] = [];
-  for (let at = 0; at < nodes.length && differing.length < LEAVES_ASKED_MAX; at += NODES_ASKED) {
+/**
+ * Whether the stores differ in more than what is under way: in a leaf that neither of them has changed for a moment. Changes nothing
+ * at either end. Rejects where the peer does not answer.
+ */
+export async function differsLastingly(parts: LookParts & Pick<ExchangeParts, "pause">): Promise<boolean> {
+  let before: ReadonlyMap<number, string> = new Map([[0, ""]]);
+  for (let level = 0; level < DIGEST_LEVELS && before.size > 0; level++) {
+    before = await differingPairs(parts, level, [...before.keys()]);
+  }
+  if (before.size === 0) return false;
+  await parts.pause(SETTLE_MS);
+  const parents = [...new Set([...before.keys()].map((leaf) => Math.floor(leaf / DIGEST_CHILDREN)))];
+  const now = await differingPairs(parts, DIGEST_LEVELS - 1, parents);
+  return [...now].some(([leaf, pair]) => before.get(leaf) === pair);
+}
+
+async function differingChildren(parts: LookParts, level: number, nodes: readonly number[]): Promise<number[]> {
+  return [...(await differingPairs(parts, level, nodes)).keys()];
+}
+
+/**
+ * The children that differ, each with the digests of both. Some nodes at a time, for all the leaves of a tree are a megabyte; no
+ * more leaves than are evened out at once.
+ */
+async function differingPairs(
+  parts: LookParts,
+  level: number,
+  nodes: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const differing = new Map<number, string>();
+  for (let at = 0; at < nodes.length && differing.size < LEAVES_ASKED_MAX; at += NODES_ASKED) {
     const asked = nodes.slice(at, at + NODES_ASKED);
     const theirs = (await askOne(parts, "children", { level, nodes: asked })).children;
     const mine = parts.store.digest.children(level, asked);
     for (const [index, node] of asked.entries()) {
       for (let child = 0; child < DIGEST_CHILDREN; child++) {
-        if (mine[index]?.[child] !== theirs[index]?.[child]) differing.push(node * DIGEST_CHILDREN + child);
+        const [own, other] = [mine[index]?.[child], theirs[index]?.[child]];
+        if (own !== other) differing.set(node * DIGEST_CHILDREN + child, `${own} ${other}`);
       }
     }
   }
@@ -135,9 +190,7 @@ async function evenOut(
   leaves: readonly number[],
 ): Promise<{ readonly pulled: number; readonly pushed: number }> {
   parts.onCompared("leaves");
-  const theirs: ItemVersion[] = [];
-  const asked = parts.ask("versions", { leaves }, ({ versions }) => theirs.push(...versions));
-  const [mine] = await Promise.all([parts.store.digest.versions(leaves), asked]);
+  const [mine, theirs] = await Promise.all([parts.store.digest.versions(leaves), askVersions(parts, leaves)]);
   const { here, there } = await compareVersions(mine, theirs, parts.pause);
   await pullAll(parts, there);
   for (let at = 0; at < here.length; at += PUSH_REFS_AT_ONCE) {
@@ -179,8 +232,11 @@ async function pullAll(parts: ExchangeParts, refs: readonly ItemRef[]): Promise<
       const asked = refs.slice(next, next + REFS_ASKED);
       next += REFS_ASKED;
       const applied: Promise<number>[] = [];
-      await parts.ask("items", { refs: asked }, ({ items }) => {
-        const taken = parts.pull(items);
+      let left = MESSAGE_ITEMS_MAX;
+      await parts.ask("items", { refs: asked }, ({ items }, bytes) => {
+        left -= Math.max(1, items.length);
+        if (left < 0) throw new MalformedError("items: an answer without an end");
+        const taken = parts.pull(items, bytes);
         taken.catch(() => undefined);
         applied.push(taken);
       });

@@ -11,10 +11,10 @@ const object = (kind: "record" | "forwarder" | "stub-zone", key: string): RawIte
   envelope: { stamp: "", born: "", life: "", renames: 0, seen: {}, id: "", content: { kind: "body", body: {} } },
 });
 const PAGES = [
-  { items: [activation], cursor: "1" },
-  { items: [object("record", "a")], cursor: "2" },
-  { items: [object("forwarder", "f"), object("stub-zone", "s")], cursor: "3" },
-  { items: [object("record", "z")], cursor: null },
+  { items: [activation], rows: [], cursor: "1" },
+  { items: [object("record", "a")], rows: ["row"], cursor: "2" },
+  { items: [object("forwarder", "f"), object("stub-zone", "s")], rows: [], cursor: "3" },
+  { items: [object("record", "z")], rows: [], cursor: null },
 ];
 const nameOf = (item: RawItem) => (item.item === "object" ? (item.key[0] ?? "") : item.item);
 
@@ -27,10 +27,10 @@ test("zones become active behind the last page, and names are forwarded when the
       progress,
       page: (cursor) => {
         if (cursor === failing) return Promise.reject(new Error("the peer has gone"));
-        return Promise.resolve(PAGES[Number(cursor)] ?? { items: [], cursor: null });
+        return Promise.resolve(PAGES[Number(cursor)] ?? { items: [], rows: [], cursor: null });
       },
-      apply: (items, { partial }) => {
-        const names = items.map(nameOf).join();
+      apply: (items, { partial, rows = [] }) => {
+        const names = [...items.map(nameOf), ...rows].join();
         if (names !== "") said.push(`${partial === true ? "partial " : ""}${names}`);
         return Promise.resolve();
       },
@@ -42,6 +42,6 @@ test("zones become active behind the last page, and names are forwarded when the
   await assert.rejects(take, /the peer has gone/);
   failing = undefined;
   await take();
-  assert.deepEqual(said, ["partial activation", "partial a", "partial z", "activation", "published", "f,s"]);
+  assert.deepEqual(said, ["partial activation", "partial a,row", "partial z", "activation", "published", "f,s"]);
   assert.deepEqual(progress, { cursor: null, activations: [], routes: [] });
 });

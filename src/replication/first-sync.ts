@@ -6,6 +6,7 @@
  */
 import type { RemoteOptions } from "../store/merge.ts";
 import type { RawItem } from "../store/raw-items.ts";
+import { PAGES_AT_ONCE } from "./limits.ts";
 import type { Answers } from "./messages.ts";
 
 /** How far it is. */
@@ -19,6 +20,7 @@ export type FirstSyncProgress = {
 
 export type FirstSyncParts = {
   readonly page: (cursor: string | null) => Promise<Answers["page"]>;
+  /** Called again before it has settled; what was given first is on the disk first. */
   readonly apply: (items: readonly RawItem[], options: RemoteOptions) => Promise<unknown>;
   /** Resolves when the zones that are active answer. */
   readonly published: () => Promise<void>;
@@ -29,23 +31,26 @@ export type FirstSyncParts = {
 export async function takeEverything({ page, apply, published, progress }: FirstSyncParts): Promise<void> {
   const { activations, routes } = progress;
   if (progress.cursor === null) activations.length = routes.length = 0;
-  let applied: Promise<unknown> = Promise.resolve();
+  const applying: Promise<unknown>[] = [];
   let next: Promise<Answers["page"]> | undefined = page(progress.cursor);
   while (next !== undefined) {
-    const { items, cursor }: Answers["page"] = await next;
+    const { items, rows, cursor }: Answers["page"] = await next;
     next = cursor === null ? undefined : page(cursor);
     // Handled where it is awaited; a fault of the store comes first.
     next?.catch(() => undefined);
-    await applied;
+    if (applying.length >= PAGES_AT_ONCE) await applying.shift();
     const some = items.filter((item) => !isRoute(item));
-    applied = apply(some, { firstSync: true, partial: true }).then(() => {
+    const before = applying.at(-1);
+    const own = apply(some, { firstSync: true, partial: true, rows });
+    const applied = Promise.all([before, own]).then(() => {
       progress.cursor = cursor;
       activations.push(...items.filter(({ item }) => item === "activation"));
       routes.push(...items.filter(isRoute));
     });
     applied.catch(() => undefined);
+    applying.push(applied);
   }
-  await applied;
+  await Promise.all(applying);
   await apply(activations, { firstSync: true });
   await published();
   await apply(routes, { firstSync: true });

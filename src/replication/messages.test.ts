@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import fc from "fast-check";
+import { PAGE_ROWS_MAX } from "./limits.ts";
 import { decodeAnswer, decodeMessage, encodeChanges, encodeMessage, type Message } from "./messages.ts";
 import { MalformedError } from "./shapes.ts";
 
@@ -16,6 +17,7 @@ const MESSAGES: readonly Message[] = [
   { type: "question", id: 3, ask: "versions", body: { leaves: [65_535] } },
   { type: "question", id: 4, ask: "items", body: { refs: ["1\u0002corp\u0000"] } },
   { type: "question", id: 5, ask: "page", body: { cursor: null } },
+  { type: "question", id: 5, ask: "page", body: { cursor: "k", asRows: true } },
   { type: "question", id: 6, ask: "audit", body: { vector: { abc: 4 } } },
   { type: "question", id: 7, ask: "standing", body: { zones: ["corp."] } },
   { type: "answer", id: 8, isLast: true, fault: undefined, body: { items: [ITEM] } },
@@ -27,6 +29,20 @@ test("messages come back as they were", () => {
   for (const message of MESSAGES) assert.deepEqual(decodeMessage(encodeMessage(message)), message);
   const changes = encodeChanges(5, [JSON.stringify(ITEM), JSON.stringify(ITEM)]);
   assert.deepEqual(decodeMessage(changes), { type: "changes", first: 5, items: [ITEM, ITEM] });
+});
+
+test("the rows of a page come beside its body, a line each", () => {
+  const rows = ['{"s":"0197a1b2c3d40000-n1"}', "größe", ""];
+  const body = { items: [ITEM], rows, cursor: "next" };
+  const message = decodeMessage(encodeMessage({ type: "answer", id: 9, isLast: false, fault: undefined, body }));
+  assert.ok(message.type === "answer");
+  const { rows: _, ...rest } = body;
+  assert.deepEqual(message, { type: "answer", id: 9, isLast: false, fault: undefined, body: rest, rows });
+  assert.deepEqual(decodeAnswer("page", message.body, message.rows), body);
+  // As an earlier version answers, and as none does.
+  assert.deepEqual(decodeAnswer("page", rest), { ...rest, rows: [] });
+  assert.throws(() => decodeAnswer("page", rest, Array(4_097).fill("")), MalformedError);
+  assert.throws(() => decodeAnswer("page", rest, ["x".repeat(65_537)]), MalformedError);
 });
 
 function malformed(type: number, body: unknown): string {
@@ -85,4 +101,12 @@ test("an answer must be one to its question", () => {
   assert.throws(() => decodeAnswer("children", { children: [["zz"]] }), MalformedError);
   assert.throws(() => decodeAnswer("audit", { entries: [{ id: 1 }], isMore: false }), MalformedError);
   assert.throws(() => decodeAnswer("page", { items: [] }), MalformedError);
+});
+
+test("of rows without an end no more are read than are refused", () => {
+  const json = JSON.stringify({ id: 1, isLast: true, body: { items: [], cursor: null } });
+  const decoded = decodeMessage(Buffer.from(`\u0004${json}${"\n".repeat(1_000_000)}`));
+  assert.ok(decoded.type === "answer");
+  assert.equal(decoded.rows?.length, PAGE_ROWS_MAX + 1);
+  assert.throws(() => decodeAnswer("page", decoded.body, decoded.rows), MalformedError);
 });

@@ -1,6 +1,6 @@
 /**
- * What peers say to each other: one byte for the type, then JSON. Whatever arrives is checked before anybody sees it; an
- * item's own content is for the store to judge.
+ * What peers say to each other: one byte for the type, then JSON; behind it an answer may have rows, a line each. Whatever
+ * arrives is checked before anybody sees it; an item's own content, and a row, is for the store to judge.
  */
 import type { RawItem } from "../store/raw-items.ts";
 import { type Agreements, type AuditVector, DIGEST_LEVELS, type ItemRef, type ItemVersion } from "../store/replica.ts";
@@ -10,8 +10,10 @@ import {
   AGREEMENTS_MAX,
   LEAVES_ASKED_MAX,
   MESSAGE_ITEMS_MAX,
+  PAGE_ROWS_MAX,
   REF_CHARACTERS_MAX,
   REFS_ASKED,
+  ROW_CHARACTERS_MAX,
   VECTOR_MAX,
   VERSIONS_A_PART,
   ZONES_ASKED_MAX,
@@ -51,7 +53,8 @@ export type Questions = {
   children: { readonly level: number; readonly nodes: readonly number[] };
   versions: { readonly leaves: readonly number[] };
   items: { readonly refs: readonly ItemRef[] };
-  page: { readonly cursor: string | null };
+  /** `asRows`: the asker takes plain records as rows. A version that does not know of rows answers with items alone. */
+  page: { readonly cursor: string | null; readonly asRows?: boolean };
   audit: { readonly vector: AuditVector };
   standing: { readonly zones: readonly string[] };
 };
@@ -64,7 +67,7 @@ export type Answers = {
   children: { readonly children: readonly (readonly string[])[] };
   versions: { readonly versions: readonly ItemVersion[] };
   items: { readonly items: readonly RawItem[] };
-  page: { readonly items: readonly RawItem[]; readonly cursor: string | null };
+  page: { readonly items: readonly RawItem[]; readonly rows: readonly string[]; readonly cursor: string | null };
   audit: { readonly entries: readonly AuditEntry[]; readonly isMore: boolean };
   standing: Standing;
 };
@@ -79,7 +82,9 @@ export type AnswerMessage = {
   readonly isLast: boolean;
   /** Why there is no answer; then it is the last. */
   readonly fault: string | undefined;
+  /** Of one that has come without its `rows`, which are beside it. */
   readonly body: unknown;
+  readonly rows?: readonly string[];
 };
 
 export type Message =
@@ -95,8 +100,19 @@ export type Message =
 const TYPES = ["changes", "acknowledgement", "question", "answer", "audit-notice"] as const;
 const FIRST_TYPE = 1;
 
-export function encodeMessage({ type, ...body }: Message): Uint8Array {
+export function encodeMessage(message: Message): Uint8Array {
+  if (message.type === "answer" && hasRows(message.body)) return encodeRows(message, message.body);
+  const { type, ...body } = message;
   return withType(type, JSON.stringify(body));
+}
+
+function hasRows(body: unknown): body is Answers["page"] {
+  return typeof body === "object" && body !== null && "rows" in body && Array.isArray(body.rows);
+}
+
+/** Rows follow the JSON, a line each: neither has an end of line in it. */
+function encodeRows({ id, isLast, fault }: AnswerMessage, { rows, ...body }: Answers["page"]): Uint8Array {
+  return withType("answer", [JSON.stringify({ id, isLast, fault, body }), ...rows].join("\n"));
 }
 
 /** As `encodeMessage` of changes, of items that are text already. */
@@ -117,8 +133,10 @@ export function decodeMessage(bytes: Uint8Array): Message | { readonly type: "ma
   const type = TYPES[(bytes[0] ?? 0) - FIRST_TYPE];
   if (type === undefined) return { type: "malformed", reason: `unknown type ${bytes[0]}` };
   try {
-    const json: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + 1, bytes.length - 1).toString());
-    return decodeBody(type, asRecord(json));
+    const given = Buffer.from(bytes.buffer, bytes.byteOffset + 1, bytes.length - 1).toString();
+    // One row more than there may be is refused as well as all of them.
+    const [json = "", ...rows] = type === "answer" ? given.split("\n", PAGE_ROWS_MAX + 2) : [given];
+    return decodeBody(type, asRecord(JSON.parse(json)), rows);
   } catch (thrown) {
     if (thrown instanceof SyntaxError) return { type: "malformed", reason: `${type}: not JSON` };
     if (thrown instanceof MalformedError) return { type: "malformed", reason: `${type}: ${thrown.message}` };
@@ -126,7 +144,7 @@ export function decodeMessage(bytes: Uint8Array): Message | { readonly type: "ma
   }
 }
 
-function decodeBody(type: Message["type"], given: Readonly<Record<string, unknown>>): Message {
+function decodeBody(type: Message["type"], given: Readonly<Record<string, unknown>>, rows: readonly string[]): Message {
   switch (type) {
     case "changes":
       return { type, first: count(given.first), items: items(given.items) };
@@ -141,6 +159,7 @@ function decodeBody(type: Message["type"], given: Readonly<Record<string, unknow
         isLast: flag(given.isLast),
         fault: optionalText(given.fault, 200),
         body: given.body,
+        ...(rows.length > 0 && { rows }),
       };
     case "audit-notice":
       return { type, vector: vector(given.vector) };
@@ -166,7 +185,7 @@ function decodeQuestion(given: Readonly<Record<string, unknown>>): Question {
     case "items":
       return { type, id, ask: "items", body: { refs: list(body.refs, REFS_ASKED, ref) } };
     case "page":
-      return { type, id, ask: "page", body: { cursor: textOrNull(body.cursor, REF_CHARACTERS_MAX) } };
+      return { type, id, ask: "page", body: pageQuestion(body) };
     case "audit":
       return { type, id, ask: "audit", body: { vector: vector(body.vector) } };
     case "standing":
@@ -181,19 +200,32 @@ function decodeQuestion(given: Readonly<Record<string, unknown>>): Question {
   }
 }
 
-/** Throws MalformedError where the body is no answer to that question. */
-export function decodeAnswer<Name extends Ask>(ask: Name, body: unknown): Answers[Name] {
-  return ANSWERS[ask](asRecord(body));
+function pageQuestion({ cursor, asRows }: Readonly<Record<string, unknown>>): Questions["page"] {
+  return { cursor: textOrNull(cursor, REF_CHARACTERS_MAX), ...(asRows !== undefined && { asRows: flag(asRows) }) };
 }
 
-const ANSWERS: { readonly [Name in Ask]: (body: Readonly<Record<string, unknown>>) => Answers[Name] } = {
+/** Throws MalformedError where the body is no answer to that question. */
+export function decodeAnswer<Name extends Ask>(ask: Name, body: unknown, rows?: readonly string[]): Answers[Name] {
+  return ANSWERS[ask](asRecord(body), rows ?? []);
+}
+
+type AnswerDecoder<Name extends Ask> = (
+  body: Readonly<Record<string, unknown>>,
+  rows: readonly string[],
+) => Answers[Name];
+
+const ANSWERS: { readonly [Name in Ask]: AnswerDecoder<Name> } = {
   root: (body) => ({ root: nullable(body.root, digest), status: status(body.status), queued: count(body.queued) }),
   children: (body) => ({
     children: list(body.children, 16 ** (DIGEST_LEVELS - 1), (each) => list(each, 16, digest)),
   }),
   versions: (body) => ({ versions: list(body.versions, VERSIONS_A_PART, version) }),
   items: (body) => ({ items: items(body.items) }),
-  page: (body) => ({ items: items(body.items), cursor: textOrNull(body.cursor, REF_CHARACTERS_MAX) }),
+  page: (body, rows) => ({
+    items: items(body.items),
+    rows: list(rows, PAGE_ROWS_MAX, (row) => text(row, ROW_CHARACTERS_MAX)),
+    cursor: textOrNull(body.cursor, REF_CHARACTERS_MAX),
+  }),
   audit: (body) => ({ entries: list(body.entries, MESSAGE_ITEMS_MAX, auditEntry), isMore: flag(body.isMore) }),
   standing: (body) => ({ digest: nullable(body.digest, digest), zones: zoneStandings(body.zones) }),
 };

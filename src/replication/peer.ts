@@ -84,7 +84,7 @@ export function askPeer<Name extends Ask>(
   peer: Peer,
   ask: Name,
   question: Questions[Name],
-  onPart: (part: Answers[Name]) => void,
+  onPart: (part: Answers[Name], bytes: number) => void,
 ): Promise<void> {
   const way = preferredWay(peer);
   if (way === undefined) return Promise.reject(new Error("not connected"));

@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { labNode, playPeer, relayTo } from "../../tests/support/stream-lab.ts";
+import { describeNode, labNode, playPeer, relayTo } from "../../tests/support/stream-lab.ts";
 import { waitFor } from "../../tests/support/wait.ts";
+import { encodeHello, VERSIONS } from "./identity.ts";
+import { encodeTimes } from "./identity-exchange.ts";
 import { PEERS_LIMITS } from "./peers.ts";
+import { FRAME } from "./peers-wire.ts";
 
 const FAST = { pingMs: 80, silentPings: 5 };
 
@@ -34,6 +37,32 @@ test("a peer that is silent is closed and told of, and one that has nothing to s
   await waitFor("both ends", 5_000, () => one.resets.length > 0 && two.resets.length > 0);
   assert.equal(one.outgoing[0]?.closed, "nothing came from the peer any more");
   assert.equal(two.incoming[0]?.closed, "nothing came from the peer any more");
+});
+
+test("a peer that talks and takes nothing of what it is sent is closed", async () => {
+  await using one = await labNode("n1", { limits: FAST });
+  const talker = await playPeer(one);
+  try {
+    const { wire, keys, socket } = talker;
+    const hello = { ...describeNode("n2"), versions: VERSIONS, wallMs: Date.now() };
+    wire.send(FRAME.HELLO, encodeHello(hello, keys, "dialer"));
+    await waitFor("its hello", 5_000, () => talker.frames.length > 0);
+    wire.send(FRAME.CONFIRM, encodeTimes(Date.now()));
+    await waitFor("a stream", 5_000, () => one.incoming.length === 1);
+    const [stream] = one.incoming;
+    assert.ok(stream);
+    socket.pause();
+    const talking = setInterval(() => wire.send(FRAME.PONG, encodeTimes(0, Date.now())), 20);
+    try {
+      for (let count = 0; count < 24; count++) stream.channel.send(Buffer.alloc(2 ** 20));
+      await waitFor("the end", 15_000, () => stream.closed !== undefined);
+      assert.equal(stream.closed, "the peer takes nothing of what it is sent");
+    } finally {
+      clearInterval(talking);
+    }
+  } finally {
+    talker.socket.destroy();
+  }
 });
 
 test("a stream that has carried enough is closed and dialed again, with new keys", async () => {

@@ -39,7 +39,7 @@ export type StreamOptions = {
   readonly wallMs: () => number;
   readonly limits: {
     readonly pingMs: number;
-    /** So many pings in a row without a byte from the peer, and it is gone. */
+    /** So many pings in a row without a byte from the peer, and it is gone; twice as many without one that it took of what waits. */
     readonly silentPings: number;
     /** What a stream may carry, both ways together. */
     readonly renewBytes: number;
@@ -56,6 +56,7 @@ export function openStream(options: StreamOptions): { readonly stream: Stream; r
   const pulse = createPulse(options, {
     onSilent: () => finish({ by: "reset", reason: "nothing came from the peer any more" }),
     onWorn: () => close("its keys have been used for long enough"),
+    onStuck: () => finish({ by: "reset", reason: "the peer takes nothing of what it is sent" }),
   });
   let isOpen = true;
   let handlers: ChannelHandlers | undefined;
@@ -124,12 +125,14 @@ export function openStream(options: StreamOptions): { readonly stream: Stream; r
 /** Pings, their answers, and what both tell. */
 function createPulse(
   { wire, skew, timers, wallMs, limits }: StreamOptions,
-  { onSilent, onWorn }: { readonly onSilent: () => void; readonly onWorn: () => void },
+  { onSilent, onWorn, onStuck }: Readonly<Record<"onSilent" | "onWorn" | "onStuck", () => void>>,
 ) {
   const { pingMs, silentPings, renewBytes } = limits;
   let samples: SkewSample[] = [skew];
   let heardBytes = wire.bytesIn();
   let silent = 0;
+  let takenBytes = wire.bytesOut();
+  let stuck = 0;
   let sent: { readonly wallMs: number; readonly atMs: number } | undefined;
   // Counted in pings rather than by the clock: a process that stood still itself blames nobody for its silence.
   const beat = () => {
@@ -137,7 +140,12 @@ function createPulse(
     const heard = wire.bytesIn();
     silent = heard === heardBytes ? silent + 1 : 0;
     heardBytes = heard;
+    const taken = wire.bytesOut();
+    // Who talks and takes nothing would hold what waits for it, and whoever waits for room, for ever.
+    stuck = taken === takenBytes && wire.untakenBytes() > 0 ? stuck + 1 : 0;
+    takenBytes = taken;
     if (silent >= silentPings) return onSilent();
+    if (stuck >= 2 * silentPings) return onStuck();
     if (heard + wire.bytesOut() >= renewBytes) return onWorn();
     sent = { wallMs: wallMs(), atMs: timers.now() };
     wire.send(FRAME.PING, encodeTimes(sent.wallMs));

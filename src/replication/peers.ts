@@ -44,6 +44,8 @@ export type Peers = AsyncDisposable & {
   readonly hurry: (nodeId: string) => void;
   /** Takes a TLS connection that a peer opened, from its first byte on. */
   readonly accept: (socket: Socket) => void;
+  /** Whether an alive member has that address (one of the same /64 in IPv6). */
+  readonly isMemberAt: (address: Uint8Array) => boolean;
   readonly states: () => readonly PeerState[];
   readonly figures: () => PeersFigures;
 };
@@ -79,6 +81,7 @@ export function createPeers(options: PeersOptions): Peers {
     setPeers,
     hurry: outgoing.hurry,
     accept: incoming.accept,
+    isMemberAt: (address) => memberKeys.has(gateKey(ipToText(address))),
     states,
     figures: connections.figures,
     [Symbol.asyncDispose]: () => {

@@ -259,3 +259,34 @@ test("connections that break again and again lose nothing", async () => {
   await net.time.until("all have the same", 10_000, () => haveSame(stores));
   await net.stopAll();
 });
+
+test("stores that differ in what is under way hold the same, and those that differ in more do not", async () => {
+  const { net, stores } = startNodes(2, { latencyMs: 20 });
+  const [first, second] = stores;
+  assert.ok(first && second);
+  const replicator = replicatorOf(net, first);
+  await net.time.until("they know each other", 5_000, () => net.isConnected("n0", "n1"));
+  first.put(keys(1_000), "1");
+  await net.time.until("all have the same", 5_000, () => haveSame(stores));
+  const look = async () => {
+    let found: boolean | undefined;
+    replicator.holdsTheSame("n1").then(
+      (same) => {
+        found = same;
+      },
+      () => undefined,
+    );
+    // The same objects are changed again and again, and others too: at no moment are both stores alike.
+    for (let count = 0; found === undefined && count < 1_000; count++) {
+      first.put(["hot", `k${count}`], `2${String(count).padStart(4, "0")}`);
+      assert.equal(haveSame(stores), false);
+      await net.time.pass(5);
+    }
+    return found;
+  };
+  assert.equal(await look(), true);
+  second.refuse(["3"]);
+  first.put(["refused"], "3");
+  assert.equal(await look(), false);
+  await net.stopAll();
+});

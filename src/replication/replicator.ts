@@ -8,12 +8,13 @@ import type { AuditVector, ItemRef } from "../store/replica.ts";
 import { type Acknowledgement, acknowledgedBy } from "./acknowledgements.ts";
 import { createAuditSync } from "./audit-sync.ts";
 import type { Channel, ChannelHandlers } from "./channel.ts";
-import { askRoot, exchangeWith, staleWith, takeFrom } from "./comparing.ts";
+import { askRoot, exchangeWith, holdsTheSame, staleWith, takeFrom } from "./comparing.ts";
 import { type Conductor, createConductor } from "./conductor.ts";
 import { type Counters, type PeerFigures, zeroCounters } from "./figures.ts";
 import type { FirstSyncProgress } from "./first-sync.ts";
 import { createInbox } from "./inbox.ts";
 import { PEERS_MAX } from "./limits.ts";
+import { createLongAnswers } from "./long-answers.ts";
 import { type Ask, encodeMessage, type Questions, type Standing } from "./messages.ts";
 import { OUTBOX_LIMITS } from "./outbox.ts";
 import { askOnce, createPeer, type Peer, preferredWay, tellMet, type Way } from "./peer.ts";
@@ -47,6 +48,8 @@ export type Replicator = AsyncDisposable & {
   readonly acknowledgedBy: (refs: readonly ItemRef[], timeoutMs: number) => Promise<Acknowledgement>;
   /** What the peers that answer have of those zones, by node id. */
   readonly standings: (zones: readonly string[]) => Promise<ReadonlyMap<string, Standing>>;
+  /** Whether that peer's store is the same but for what is under way. Rejects where it does not answer. */
+  readonly holdsTheSame: (nodeId: string) => Promise<boolean>;
   readonly isComplete: () => boolean;
   /** This node has been told to join others. */
   readonly expectFirstSync: () => void;
@@ -75,6 +78,10 @@ export function createReplicator(options: ReplicatorOptions): Replicator {
     announce: (refs) => sender.add(refs),
     acknowledgedBy: (refs, timeoutMs) => acknowledgedBy({ sender, timers, peers }, refs, timeoutMs),
     standings: (zones) => standings(world, zones),
+    holdsTheSame: async (nodeId) => {
+      const peer = peers.get(nodeId);
+      return peer !== undefined && (await holdsTheSame(world, peer));
+    },
     isComplete: conductor.isComplete,
     expectFirstSync: conductor.expectFirstSync,
     queueDepth: () => queueDepth(world),
@@ -148,6 +155,7 @@ function createWorld(options: ReplicatorOptions): World {
     sender,
     conductor,
     audit,
+    longAnswers: createLongAnswers(timers),
     pauses: new Set(),
     inCompanySinceMs: timers.now(),
     isStopped: false,
@@ -169,7 +177,8 @@ function wayPartsOf(world: World): WayParts {
     log: options.log,
     answer: (nodeId, question) => {
       leaveLead(world, nodeId, question.ask);
-      return answer(serving, nodeId, question);
+      const make = () => answer(serving, nodeId, question);
+      return question.ask === "versions" ? world.longAnswers.inTurn(nodeId, make) : make();
     },
     onAuditNotice: ({ nodeId }, vector) => audit.onVector(nodeId, vector),
     onOpen: (peer, way) => onOpen(world, peer, way),

@@ -107,7 +107,7 @@ function receive(parts: WayParts, peer: Peer, way: Way, bytes: Uint8Array): void
     case "malformed":
       throw new MalformedError(message.reason);
     case "changes":
-      receiveChanges(parts, peer, way, message);
+      receiveChanges(parts, peer, way, { ...message, bytes: bytes.length });
       break;
     case "acknowledgement": {
       const { through, refused } = message;
@@ -124,7 +124,7 @@ function receive(parts: WayParts, peer: Peer, way: Way, bytes: Uint8Array): void
       });
       break;
     case "answer":
-      way.calls.onAnswer(message);
+      way.calls.onAnswer(message, bytes.length);
       break;
     case "audit-notice":
       parts.onAuditNotice(peer, message.vector);
@@ -141,7 +141,7 @@ function receiveChanges(
   parts: WayParts,
   peer: Peer,
   way: Way,
-  { first, items }: Extract<Message, { type: "changes" }>,
+  { first, items, bytes }: Extract<Message, { type: "changes" }> & { readonly bytes: number },
 ): void {
   if (first !== way.receivedNumber + 1 || items.length === 0) throw new MalformedError("changes out of sequence");
   if (way.unapplied >= UNAPPLIED_MAX) throw new MalformedError("more changes than were acknowledged");
@@ -151,6 +151,9 @@ function receiveChanges(
   parts.count("itemsReceived", items.length);
   parts.inbox.offer({
     items,
+    bytes,
+    from: peer,
+    source: way,
     onApplied: (refused) => {
       way.unapplied--;
       parts.count("itemsRefusedHere", refused.length);

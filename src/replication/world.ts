@@ -8,6 +8,7 @@ import type { AuditSync } from "./audit-sync.ts";
 import type { Conductor } from "./conductor.ts";
 import type { Counters } from "./figures.ts";
 import type { Inbox } from "./inbox.ts";
+import type { LongAnswers } from "./long-answers.ts";
 import type { Standing, StoreStatus } from "./messages.ts";
 import type { OutboxLimits } from "./outbox.ts";
 import type { Peer } from "./peer.ts";
@@ -51,6 +52,7 @@ export type World = {
   readonly sender: Sender;
   readonly conductor: Conductor;
   readonly audit: AuditSync;
+  readonly longAnswers: LongAnswers;
   /** Ends the pauses of whoever is in one. */
   readonly pauses: Set<() => void>;
   /** Since when another node is alive: who was alone could not exchange anything. */

@@ -8,7 +8,8 @@ import type { Envelope, StoredEnvelope } from "./envelope.ts";
 import { writeAlias } from "./items.ts";
 import { writeJournal } from "./journal.ts";
 import { type IdRow, readObject, readZoneRow, removeZoneRow, writeZoneRow } from "./objects.ts";
-import { discard, idRowsOf, place, touch, view, type Work } from "./placing.ts";
+import { discard, idRowsOf, place, placeRow, touch, view, type Work } from "./placing.ts";
+import type { PlainRow } from "./plain-row.ts";
 import { makeReader } from "./reader.ts";
 import type { Seal } from "./seal.ts";
 import type { Change, ChangeBatch, Stamp, Stored, StoreReader } from "./store.ts";
@@ -35,6 +36,8 @@ export type Changes = {
     before: StoredEnvelope | undefined,
     bytes?: Uint8Array,
   ) => void;
+  /** See `placeRow` in placing.ts. */
+  readonly placeRow: (text: string, row: PlainRow, bytes: Uint8Array) => boolean;
   /** Takes a version out, as if it had never been. */
   readonly discard: (kind: Kind, stored: StoredEnvelope) => void;
   /** What was placed at that key in this transaction, without reading it again. */
@@ -82,6 +85,7 @@ export function beginChanges(database: Database, seal: Seal, trace: Trace | unde
       const row = zoneRow(key[0] ?? "");
       setZoneRow(work, rows, { ...row, alive: envelope.content.kind === "body" && envelope.life === row.floor });
     },
+    placeRow: (text, row, bytes) => placeRow(work, text, row, bytes),
     discard: (kind, stored) => discard(work, kind, stored),
     placed: (kind, key) => work.touched.get(keyText(kind, key))?.latest,
     zoneDigest: (zone, life) => counts.ofZone(zone, life).digest,
@@ -150,7 +154,6 @@ function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Gen
     zones.push(zone);
     if (after.serial !== undefined) serials.set(zone, after.serial.serial);
   }
-  work.counts.save();
   const changes: Change[] = [];
   for (const { kind, key, before, latest } of work.touched.values()) {
     yield;
@@ -160,6 +163,8 @@ function* finish(work: Work, rows: ZoneRows, origin: ChangeBatch["origin"]): Gen
     if (kind === "record" && after === undefined && !work.zoneRow(key[0] ?? "").alive) continue;
     changes.push({ kind, key, ...(before !== undefined && { before }), ...(after !== undefined && { after }) });
   }
+  // At the end, for they are everybody's: a transaction in slices that has read them lets no other change them.
+  work.counts.save();
   const traced = work.trace?.traced() ?? NOTHING_TRACED;
   return { batch: { origin, changes, zones, serials }, traced };
 }

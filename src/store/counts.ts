@@ -54,44 +54,54 @@ export function strikeTally(database: Database, zone: string, life: Stamp): void
   database.remove(TABLE.COUNT, zoneKey(zone, life));
 }
 
-/** Counters of one transaction: held in memory until `save`. */
+/**
+ * Counters of one transaction: held in memory until `save`. Those of kinds are read no earlier unless somebody asks: nearly
+ * all transactions change them, and one that only adds to them stands in the way of no other.
+ */
 export function changeCounts(database: Database): CountChanges {
-  const changed = new Map<string, Counter>();
-  const entry = (name: string, makeKey: () => Uint8Array) => {
-    let found = changed.get(name);
+  const zones = new Map<string, Counter>();
+  const kinds = new Map<Kind, number>();
+  const ofZone = (zone: string, life: Stamp) => {
+    const name = `${zone}\0${life}`;
+    let found = zones.get(name);
     if (found === undefined) {
-      const key = makeKey();
+      const key = zoneKey(zone, life);
       const { count, digest } = readTally(database, key);
       const [high, low] = [0, 8].map((at) => Number.parseInt(digest.slice(at, at + 8), 16));
-      found = { key, count, high: high ?? 0, low: low ?? 0 };
-      changed.set(name, found);
+      found = { key, count, high: high ?? 0, low: low ?? 0, isChanged: false };
+      zones.set(name, found);
     }
     return found;
   };
-  const ofKind = (kind: Kind) => entry(kind, () => kindKey(kind));
-  const ofZone = (zone: string, life: Stamp) => entry(`${zone}\0${life}`, () => zoneKey(zone, life));
   return {
-    ofKind: (kind) => ofKind(kind).count,
+    ofKind: (kind) => readTally(database, kindKey(kind)).count + (kinds.get(kind) ?? 0),
     ofZone: (zone, life) => tallyOf(ofZone(zone, life)),
     addToKind: (kind, difference) => {
-      if (difference === 0) return;
-      ofKind(kind).count += difference;
+      kinds.set(kind, (kinds.get(kind) ?? 0) + difference);
     },
     addToZone: (zone, life, difference, version) => {
       const found = ofZone(zone, life);
       found.count += difference;
+      found.isChanged = true;
       if (version !== undefined) mixIn(found, version);
     },
     save: () => {
-      for (const counter of changed.values()) {
-        database.put(TABLE.COUNT, counter.key, JSON.stringify(tallyOf(counter)));
+      for (const counter of zones.values()) {
+        if (counter.isChanged) database.put(TABLE.COUNT, counter.key, JSON.stringify(tallyOf(counter)));
       }
+      for (const [kind, difference] of kinds) {
+        if (difference === 0) continue;
+        const key = kindKey(kind);
+        const tally = readTally(database, key);
+        database.put(TABLE.COUNT, key, JSON.stringify({ ...tally, count: tally.count + difference }));
+      }
+      kinds.clear();
     },
   };
 }
 
 /** A tally in the making: the digest as two words. */
-type Counter = { readonly key: Uint8Array; count: number; high: number; low: number };
+type Counter = { readonly key: Uint8Array; count: number; high: number; low: number; isChanged: boolean };
 
 function tallyOf({ count, high, low }: Counter): Tally {
   const digest = [high, low].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");

@@ -78,12 +78,13 @@ export type Database = {
   readonly remove: (table: Table, key: Uint8Array) => void;
   /**
    * Queues `work` as one transaction; whatever it throws takes it back, and so does `false` as its result. Those that
-   * wait together share one commit. Resolves when the commit is on the disk.
+   * wait together share one commit. Resolves when the commit is on the disk. Beside a transaction in slices it stands before
+   * that one; where the two meet it is taken back, `takenBack` hears of it, and `work` is called once more, behind it.
    */
-  readonly run: (work: () => boolean) => Promise<void>;
+  readonly run: (work: () => boolean, takenBack?: () => void) => Promise<void>;
   /**
-   * As `run`, but the steps of `work` are made in slices of a few milliseconds. Between slices the thread does other
-   * things, and what reads there sees the last commit; other transactions wait.
+   * As `run`, but the steps of `work` are made in slices of a few milliseconds, one such transaction at a time. Between slices
+   * the thread does other things, and what reads there sees the last commit; see docs/decisions/transactions-in-slices.md.
    */
   readonly runInSlices: (work: () => Generator<void, boolean>) => Promise<void>;
   /** Why nothing is written any more until the store is opened anew. */
@@ -200,18 +201,18 @@ export function openDatabase(directory: string): Database {
     },
     put: (table, key, value) => layers.set({ key: withTable(table, key), value }),
     remove: (table, key) => layers.set({ key: withTable(table, key), value: undefined }),
-    run: async (work) => {
+    run: async (work, takenBack) => {
       requireWritable();
       await group.run(() => {
         requireWhole();
-        layers.runWhole(work);
+        return layers.runWhole(work, takenBack);
       });
     },
     runInSlices: async (work) => {
       requireWritable();
-      await group.run(() => {
+      await group.runLong(async () => {
         requireWhole();
-        return layers.runInSlices(work());
+        await layers.runInSlices(work());
       });
     },
     failure: () => failure,

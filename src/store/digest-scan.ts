@@ -48,25 +48,33 @@ function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
       return { ref: refOf(JSON.parse(value)), counted: COUNTED_ALIAS };
     case TABLE.FOREIGN:
       return { ref: rowRef(TABLE.FOREIGN, key), counted: countedForeign(readForeignRow(value)) };
-    default:
-      return countedObjectRow(key, value, seal);
+    default: {
+      const counted = plainRecord(key, value);
+      if (counted !== undefined) return { ref: rowRef(TABLE.OBJECT, key), counted };
+      const kind = kindOfRow(key);
+      const stored = unpackEnvelope(value);
+      return { ref: objectRef(kind, stored.key, key), counted: countedObject(kind, stored, seal) };
+    }
   }
 }
 
-function countedObjectRow(key: Uint8Array, value: string, seal: Seal): CountedRow {
-  const kind = kindOfRow(key);
-  const plain = kind === "record" && !value.includes('"untilMs":') ? PLAIN_ROW.exec(value) : null;
-  if (plain !== null) {
-    const [, version = "", life = "", zone = ""] = plain;
-    return { ref: rowRef(TABLE.OBJECT, key), counted: { zone, life, dueMs: 0, version } };
-  }
-  const stored = unpackEnvelope(value);
-  return { ref: objectRef(kind, stored.key, key), counted: countedObject(kind, stored, seal) };
+function plainRecord(key: Uint8Array, value: string): Counted | undefined {
+  if (kindOfRow(key) !== "record" || value.includes('"untilMs":')) return undefined;
+  const plain = PLAIN_ROW.exec(value);
+  if (plain === null) return undefined;
+  const [, version = "", life = "", zone = ""] = plain;
+  return { zone, life, dueMs: 0, version };
 }
 
 /** Where a scan over all tables is. */
 export type ScanPlace = { readonly table: number; readonly after: Uint8Array | undefined };
 export const SCAN_START: ScanPlace = { table: 0, after: undefined };
+
+/** `onRecord` hears of nearly all records, whose references are made of their keys, `onRow` of all other rows. */
+export type ScanVisitor = {
+  readonly onRecord: (key: Uint8Array, counted: Counted) => void;
+  readonly onRow: (row: CountedRow) => void;
+};
 
 /**
  * Reads on from `place` for some milliseconds, inside a transaction, so that it sees all that ran before and nothing else.
@@ -75,7 +83,7 @@ export const SCAN_START: ScanPlace = { table: 0, after: undefined };
 export function scanSlice(
   { database, seal }: ScanParts,
   place: ScanPlace,
-  visit: (row: CountedRow) => void,
+  { onRecord, onRow }: ScanVisitor,
 ): ScanPlace | undefined {
   const end = performance.now() + SCAN_SLICE_MS;
   let { table, after } = place;
@@ -84,7 +92,11 @@ export function scanSlice(
     if (id === undefined) return undefined;
     const bounds = { prefix: NOTHING, limit: PAGE_ROWS, charactersMax: PAGE_CHARACTERS_MAX };
     const page = database.page(id, { ...bounds, ...(after && { after }) });
-    for (const row of page.rows) visit(countedRow(id, row, seal));
+    for (const row of page.rows) {
+      const plain = id === TABLE.OBJECT ? plainRecord(row.key, row.value) : undefined;
+      if (plain === undefined) onRow(countedRow(id, row, seal));
+      else onRecord(row.key, plain);
+    }
     if (page.isLast) {
       table++;
       after = undefined;

@@ -9,7 +9,15 @@ import { errorText } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { TABLE } from "./database.ts";
 import { makeVersionScanner, SCAN_START, type ScanParts, type ScanPlace, scanSlice } from "./digest-scan.ts";
-import { DELTA_WORDS, type DigestTree, type HashedVersion, hashVersion, makeDigestTree } from "./digest-tree.ts";
+import {
+  type Counted,
+  DELTA_WORDS,
+  type DigestTree,
+  type HashedVersion,
+  hashObjectVersion,
+  hashVersion,
+  makeDigestTree,
+} from "./digest-tree.ts";
 import { readZoneRow } from "./objects.ts";
 import { placeOf, REF_TABLES, rowRef } from "./refs.ts";
 import type { Digest, ItemRef } from "./replica.ts";
@@ -50,7 +58,9 @@ export function makeDigest(parts: DigestParts): DigestKeeper {
   let held: Promise<void> | undefined;
   const runSlice = async (current: Build, place: ScanPlace): Promise<ScanPlace | undefined> => {
     let next: ScanPlace | undefined;
-    await parts.database.run(() => {
+    // As if it were long, because it may not stand beside one: that may have begun when nobody wanted to hear what it changes.
+    await parts.database.runInSlices(function* () {
+      yield;
       next = readSlice(parts, current, place, lastOrder());
       return false;
     });
@@ -129,18 +139,29 @@ function readSlice(
   const nowMs = parts.now();
   const known = new Map<string, Stamp>();
   const hashed: HashedVersion = { leaf: 0, high: 0, low: 0 };
-  const next = scanSlice(parts, place, ({ ref, counted, present }) => {
-    if (present !== undefined) tree.setFloor(present.zone, present.floor, order);
+  const mixAt = (counted: Counted) => {
     const { zone } = counted;
     if (zone !== "" && !known.has(zone)) {
       const { floor } = readZoneRow(parts.database, zone);
       known.set(zone, floor);
       tree.setFloor(zone, floor, order);
     }
-    const mix = tree.mixAt(counted, nowMs);
-    if (mix === undefined) return;
-    hashVersion(hashed, ref, counted.version);
-    mix(hashed.leaf, hashed.high, hashed.low);
+    return tree.mixAt(counted, nowMs);
+  };
+  const next = scanSlice(parts, place, {
+    onRecord: (key, counted) => {
+      const mix = mixAt(counted);
+      if (mix === undefined) return;
+      hashObjectVersion(hashed, key, counted.version);
+      mix(hashed.leaf, hashed.high, hashed.low);
+    },
+    onRow: ({ ref, counted, present }) => {
+      if (present !== undefined) tree.setFloor(present.zone, present.floor, order);
+      const mix = mixAt(counted);
+      if (mix === undefined) return;
+      hashVersion(hashed, ref, counted.version);
+      mix(hashed.leaf, hashed.high, hashed.low);
+    },
   });
   slices.push({ upTo: next === undefined ? LAST_REF : positionOf(next), order });
   return next;

@@ -12,7 +12,7 @@ import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
 import type { Clock } from "./stamp.ts";
 import type { AuditInput, ChangeBatch, StoreTransaction } from "./store.ts";
-import { beginTransaction } from "./transaction.ts";
+import { beginTransaction, Overtaken } from "./transaction.ts";
 import type { News, Watchers } from "./watchers.ts";
 
 const CLOCK = "clock";
@@ -57,11 +57,25 @@ export async function runLocal<T>(
   });
 }
 
+/** A transaction in slices is overtaken so often before its caller is told to try again. */
+const OVERTAKEN_MAX = 5;
+
 /** Runs the steps of `work` as one durable transaction, in slices between which the thread does other things. */
 export async function runLocalInSlices<T>(
   engine: Engine,
   work: (tx: StoreTransaction) => Generator<void, T>,
 ): Promise<T> {
+  for (let times = 1; ; times++) {
+    try {
+      return await runLocalOnce(engine, work);
+    } catch (thrown) {
+      if (!(thrown instanceof Overtaken)) throw thrown;
+      if (times === OVERTAKEN_MAX) throw new Refusal("conflict", "what is to be changed kept changing; try again");
+    }
+  }
+}
+
+async function runLocalOnce<T>(engine: Engine, work: (tx: StoreTransaction) => Generator<void, T>): Promise<T> {
   const { database } = engine;
   const committing = committingOf<T>(engine, false);
   return committing.settle(
@@ -104,17 +118,18 @@ const AT_ONCE_ITEMS_MAX = 32;
 export async function runMerge(
   engine: Engine,
   items: readonly RawItem[],
-  { firstSync, partial }: RemoteOptions = {},
+  { firstSync, partial, rows = [] }: RemoteOptions = {},
 ): Promise<readonly RefusedItem[]> {
   type Refused = readonly RefusedItem[];
   const { clock, now, database, seal, watchers } = engine;
   const merge = function* (): Generator<void, Outcome<Refused>> {
     const changes = beginChanges(database, seal, watchers.trace(false, seal));
     const options = { isFirstSync: firstSync === true, isPartial: partial === true };
-    const result = yield* mergeItems({ changes, database, seal, clock, nowMs: now(), ...options }, items);
+    const result = yield* mergeItems({ changes, database, seal, clock, nowMs: now(), ...options }, items, rows);
     return { result, changes, origin: "remote", hasAudit: false };
   };
-  if (items.length <= AT_ONCE_ITEMS_MAX) return commit(engine, { rehearse: false }, () => atOnce(merge()));
+  if (items.length + rows.length <= AT_ONCE_ITEMS_MAX)
+    return commit(engine, { rehearse: false }, () => atOnce(merge()));
   const committing = committingOf<Refused>(engine, false);
   return committing.settle(
     database.runInSlices(function* () {
@@ -146,7 +161,7 @@ async function commit<T>(
   execute: () => Outcome<T>,
 ): Promise<T> {
   const committing = committingOf<T>(engine, rehearse);
-  return committing.settle(engine.database.run(() => atOnce(committing.keep(execute()))));
+  return committing.settle(engine.database.run(() => atOnce(committing.keep(execute())), committing.takenBack));
 }
 
 function atOnce<T>(steps: Generator<void, T>): T {
@@ -165,12 +180,18 @@ function committingOf<T>({ database, clock, feed, watchers, wakeHousekeeping }: 
     /** Whether the transaction is to be kept. */
     keep: function* ({ result, changes, origin, hasAudit }: Outcome<T>): Generator<void, boolean> {
       const isKept = changes.isDirty() && !rehearse;
-      if (isKept) writeMetaText(database, CLOCK, clock.reading());
       const { batch, traced } = yield* changes.finish(origin);
+      // Every transaction writes it: no earlier than at the end of one in slices, which others would have to wait for.
+      if (isKept) writeMetaText(database, CLOCK, clock.reading());
       const order = isKept ? watchers.enter() : watchers.lastOrder();
       done = { result, batch, news: { order, traced, hasAudit }, hasEnded: isKept && changes.hasEnded() };
       if (isKept) ticket = feed.enter();
       return isKept;
+    },
+    /** It runs once more, and has its place in the feed then: nobody waits for the one that it had. */
+    takenBack: () => {
+      ticket?.failed();
+      ticket = undefined;
     },
     settle: async (written: Promise<void>): Promise<T> => {
       try {

@@ -92,21 +92,24 @@ function sweepSlice(database: Database): Slice {
   let after: Uint8Array | undefined;
   let under: string | undefined;
   return async () => {
-    const sweeps = nextSweeps(database);
-    const zone = sweeps[0]?.zone;
-    if (zone === undefined) return false;
-    const signature = JSON.stringify(sweeps);
-    if (signature !== under) after = undefined;
-    under = signature;
+    if (nextSweeps(database).length === 0) return false;
+    let reached: Uint8Array | undefined;
+    let signature = "";
     await database.run(() => {
+      // As they are where this stands: meanwhile another life may have ended, with records that nobody had seen.
+      const sweeps = nextSweeps(database);
+      signature = JSON.stringify(sweeps);
+      reached = undefined;
+      const [first] = sweeps;
+      if (first === undefined) return false;
       const page = database.page(TABLE.OBJECT, {
-        prefix: keyBytes("record", [zone]),
+        prefix: keyBytes("record", [first.zone]),
         limit: SLICE_ROWS,
         charactersMax: SLICE_CHARACTERS_MAX,
-        ...(after && { after }),
+        ...(signature === under && after && { after }),
       });
-      for (const row of page.rows) sweepRow(database, row, zone, sweeps);
-      after = page.lastKey;
+      for (const row of page.rows) sweepRow(database, row, first.zone, sweeps);
+      reached = page.lastKey;
       if (!page.isLast) return true;
       for (const sweep of sweeps) {
         strikeSweep(database, sweep);
@@ -114,6 +117,8 @@ function sweepSlice(database: Database): Slice {
       }
       return true;
     });
+    under = signature;
+    after = reached;
     return true;
   };
 }

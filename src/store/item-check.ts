@@ -11,9 +11,9 @@ import { isStamp } from "./stamp.ts";
 import { SERIAL_MAX } from "./zone-row.ts";
 
 const KIND = /^[a-z][a-z0-9-]{0,63}$/;
-const ID = /^[\x21-\x7e]{0,128}$/;
+export const ID = /^[\x21-\x7e]{0,128}$/;
 const KEY_PARTS_MAX = 8;
-const PART_CHARACTERS_MAX = 1024;
+export const PART_CHARACTERS_MAX = 1024;
 const SEEN_MAX = 1000;
 const TEXT_MAX = 256;
 const RENAMES_MAX = 2 ** 31;
@@ -71,7 +71,7 @@ function isKey(value: unknown): value is NaturalKey {
 }
 
 /** As zones are called here: two spellings of one name would be two zones. */
-function isZoneName(value: unknown): value is string {
+export function isZoneName(value: unknown): value is string {
   return typeof value === "string" && value.endsWith(".") && value.toLowerCase() === value;
 }
 

@@ -4,7 +4,8 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { asBinary, type RootDatabase } from "lmdb";
-import { type Cell, layOver, makeOverlay, type Overlay, textOf } from "./overlay.ts";
+import { type Cell, layOver, layUnder, makeOverlay, type Overlay, textOf } from "./overlay.ts";
+import { makeReadSet, type ReadSet } from "./read-set.ts";
 
 /** LMDB takes no longer ones. */
 const KEY_BYTES_MAX = 1978;
@@ -15,7 +16,7 @@ const SLICE_MS = 4;
 /** A group of so many rows goes to lmdb in the same turn of the event loop in which it is closed. */
 const AT_ONCE_ROWS_MAX = 2_048;
 
-/** Beside a group of more rows on its way no other one runs, so that two imports are not in memory at once. */
+/** Beside a group of more rows on its way none in slices begins, so that two imports are not in memory at once. */
 const BESIDE_ROWS_MAX = 8_192;
 
 export type Layers = {
@@ -25,9 +26,15 @@ export type Layers = {
   readonly written: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
   readonly set: (cell: Cell) => void;
   readonly beginGroup: () => void;
-  /** Whether a group may run now: none is on its way, or a small one. */
+  /** Whether a transaction in slices may begin now: no group is on its way, or a small one. */
   readonly mayRunBeside: () => boolean;
-  readonly runWhole: (work: () => boolean) => void;
+  /**
+   * "later": a transaction in slices is under way and has read or written what this one writes, so that the one can stand
+   * neither before nor behind the other. All that this one wrote is forgotten, `takenBack` is called, and its work is to be
+   * done again.
+   */
+  readonly runWhole: (work: () => boolean, takenBack?: () => void) => "later" | undefined;
+  /** One at a time. */
   readonly runInSlices: (steps: Generator<void, boolean>) => Promise<void>;
   /**
    * Closes the group and brings it to the disk, one at a time. Where that fails, the group after it is built on what is
@@ -37,6 +44,9 @@ export type Layers = {
   readonly dropGroup: () => void;
   readonly root: RootDatabase<string, Uint8Array>;
 };
+
+/** What a transaction in slices wrote, and what it read of others. */
+type Sliced = { readonly overlay: Overlay; readonly reads: ReadSet };
 
 /**
  * Transactions live in the memory of this thread until their group is one batch of rows for lmdb: its own transactions
@@ -48,6 +58,8 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
   let leaving = makeOverlay();
   /** Of the transaction whose code runs right now. */
   let own: Overlay | undefined;
+  /** Of the transaction in slices that is under way. */
+  let sliced: Sliced | undefined;
   const within = <T>(overlay: Overlay, run: () => T): T => {
     own = overlay;
     try {
@@ -56,25 +68,24 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
       own = undefined;
     }
   };
-  const keep = (overlay: Overlay) => {
-    // The first of a group needs no second copy.
-    if (group.size() === 0) group = overlay;
-    else layOver(group, overlay);
-  };
   return {
     root,
     get: (key) => {
-      if (own === undefined || own.size() + group.size() + leaving.size() === 0) return root.get(key);
+      if (own === undefined) return root.get(key);
+      const isSliced = own === sliced?.overlay;
+      if (!isSliced && own.size() + group.size() + leaving.size() === 0) return root.get(key);
       const text = textOf(key);
-      const cell = own.get(text) ?? group.get(text) ?? leaving.get(text);
+      let cell = own.get(text);
+      if (cell !== undefined) return cell.value;
+      if (isSliced) sliced?.reads.addKey(text);
+      cell = group.get(text) ?? leaving.get(text);
       return cell === undefined ? root.get(key) : cell.value;
     },
     written: (start, end) => {
       if (own === undefined) return [];
+      if (own === sliced?.overlay) sliced.reads.addRange(textOf(start), textOf(end));
       if (group.size() + leaving.size() === 0) return own.range(start, end);
-      const all = makeOverlay();
-      for (const layer of [leaving, group, own]) for (const cell of layer.range(start, end)) all.set(cell);
-      return all.range(start, end);
+      return rangeOf([leaving, group, own], start, end);
     },
     set: (cell) => {
       if (own === undefined) throw new Error("a row is written outside of a transaction");
@@ -84,29 +95,32 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
     // Its reads see all that was committed before it.
     beginGroup: () => root.resetReadTxn(),
     mayRunBeside: () => leaving.size() <= BESIDE_ROWS_MAX,
-    runWhole: (work) => {
+    runWhole: (work, takenBack) => {
       const overlay = makeOverlay();
-      if (within(overlay, work)) keep(overlay);
+      if (!within(overlay, work)) return undefined;
+      const isLater = sliced !== undefined && meets(sliced, overlay);
+      if (isLater) takenBack?.();
+      else group = joined(group, overlay);
+      return isLater ? "later" : undefined;
     },
     runInSlices: async (steps) => {
       const overlay = makeOverlay();
-      for (;;) {
+      sliced = { overlay, reads: makeReadSet() };
+      await inTurns(() => {
         const step = within(overlay, () => slice(steps));
-        if (step.done !== true) await nextTurn();
-        else if (step.value) return keep(overlay);
-        else return;
-      }
+        // In the turn of its end, so that it stands where the feed of the store has it.
+        if (step.done === true && step.value) group = joined(group, overlay);
+        return step.done === true;
+      }).finally(() => {
+        sliced = undefined;
+      });
     },
     commit: async () => {
       if (group.size() === 0) return;
       leaving = group;
       group = makeOverlay();
       try {
-        const isSmall = leaving.size() <= AT_ONCE_ROWS_MAX;
-        const rows = isSmall ? Array.from(leaving.cells(), encodedRow) : await encodedInSlices(leaving);
-        await root.batch(() => {
-          for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
-        });
+        await writeRows(root, leaving);
       } finally {
         leaving = makeOverlay();
         // What runs from now on finds in the database what it found in memory.
@@ -117,6 +131,45 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
       group = makeOverlay();
     },
   };
+}
+
+/** The second over the first. A large one is not copied onto a small one. */
+function joined(below: Overlay, above: Overlay): Overlay {
+  if (below.size() > above.size()) {
+    layOver(below, above);
+    return below;
+  }
+  layUnder(above, below);
+  return above;
+}
+
+/** Calls `next` once in each turn of the event loop, until it is done. */
+async function inTurns(next: () => boolean): Promise<void> {
+  while (!next()) await nextTurn();
+}
+
+/** What lies there, the last of them uppermost. */
+function rangeOf(layers: readonly Overlay[], start: Uint8Array, end: Uint8Array): readonly Cell[] {
+  const all = makeOverlay();
+  for (const layer of layers) for (const cell of layer.range(start, end)) all.set(cell);
+  return all.range(start, end);
+}
+
+async function writeRows(root: RootDatabase<string, Uint8Array>, overlay: Overlay): Promise<void> {
+  const isSmall = overlay.size() <= AT_ONCE_ROWS_MAX;
+  const rows = isSmall ? Array.from(overlay.cells(), encodedRow) : await encodedInSlices(overlay);
+  await root.batch(() => {
+    for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
+  });
+}
+
+/** Whether that transaction in slices has read or written anything that `overlay` writes. */
+function meets(sliced: Sliced, overlay: Overlay): boolean {
+  for (const { key } of overlay.cells()) {
+    const text = textOf(key);
+    if (sliced.overlay.get(text) !== undefined || sliced.reads.has(text)) return true;
+  }
+  return false;
 }
 
 /** As many steps as there is time for. */

@@ -9,6 +9,7 @@ import { compareVersions, type Envelope, hasSeen, type StoredEnvelope } from "./
 import { foreignOf, mergeForeign } from "./foreign.ts";
 import { isWellFormed } from "./item-check.ts";
 import { writeJournal } from "./journal.ts";
+import { mergeRows } from "./merge-rows.ts";
 import { isOfZone, openEnvelope } from "./open-envelope.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { Seal } from "./seal.ts";
@@ -39,46 +40,79 @@ export type RemoteOptions = {
   readonly firstSync?: true;
   /** More follows that belongs to these items: zones that do not answer here yet do not become active by them. */
   readonly partial?: true;
+  /** Plain records as they lie in the other store, beside the items: see `RawPage`. Nobody is told which of them were refused. */
+  readonly rows?: readonly string[];
 };
 
 /** Merges items in any order, a step each, and tells those that it refused. */
-export function* mergeItems(parts: MergeParts, items: readonly RawItem[]): Generator<void, readonly RefusedItem[]> {
-  const refused: RefusedItem[] = [];
+export function* mergeItems(
+  parts: MergeParts,
+  items: readonly RawItem[],
+  rows: readonly string[] = [],
+): Generator<void, readonly RefusedItem[]> {
+  const futureFrom = stampBehind(parts.nowMs + STAMP_AHEAD_MAX_MS);
+  const merging = beginMerging(parts, futureFrom);
   const floors: number[] = [];
   const others: number[] = [];
-  const futureFrom = stampBehind(parts.nowMs + STAMP_AHEAD_MAX_MS);
   for (const [index, item] of items.entries()) {
-    const reason = faultOf(item, parts.nowMs, futureFrom);
-    if (reason !== undefined) refused.push({ index, reason });
-    else (item.item === "floor" ? floors : others).push(index);
+    if (merging.accepts(item, index)) (item.item === "floor" ? floors : others).push(index);
     yield;
   }
+  // A deletion says what it knew; a record of the zone's next life only that there was one.
+  for (const index of floors) {
+    merging.merge(items[index], index);
+    yield;
+  }
+  // Before other records: these are compared with what lies here, and what lies here already is not written as it came.
+  const unwritten = yield* mergeRows({ ...parts, futureFrom, note: merging.note }, rows);
+  for (const item of unwritten) {
+    if (merging.accepts(item, undefined)) merging.merge(item, undefined);
+    yield;
+  }
+  for (const index of others) {
+    merging.merge(items[index], index);
+    yield;
+  }
+  return merging.end();
+}
+
+/** What merging one after the other has to know of those before. `index` is absent where nobody asks which were refused. */
+function beginMerging(parts: MergeParts, futureFrom: string) {
+  const refused: RefusedItem[] = [];
   const changed = new Set<string>();
   const serials = new Map<string, number | undefined>();
   let latest: Stamp = STAMP_ZERO;
-  const merge = (index: number) => {
-    const item = items[index];
-    if (item === undefined) return;
-    try {
-      if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
-      mergeItem(parts, item, changed);
-      for (const stamp of stampsOf(item)) if (stamp > latest) latest = stamp;
-    } catch (thrown) {
-      // Before anything of it was written: a key that is none, or more than a row may hold.
-      if (!(thrown instanceof KeyError || thrown instanceof Refusal)) throw thrown;
-      refused.push({ index, reason: "malformed" });
-    }
+  const note = (stamp: Stamp) => {
+    if (stamp > latest) latest = stamp;
   };
-  // A deletion says what it knew; a record of the zone's next life only that there was one.
-  for (const indexes of [floors, others]) {
-    for (const index of indexes) {
-      merge(index);
-      yield;
-    }
-  }
-  parts.clock.observe(latest);
-  for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
-  return refused.sort((left, right) => left.index - right.index);
+  const refuse = (index: number | undefined, reason: RefusalReason) => {
+    if (index !== undefined) refused.push({ index, reason });
+  };
+  return {
+    note,
+    accepts: (item: RawItem, index: number | undefined): boolean => {
+      const reason = faultOf(item, parts.nowMs, futureFrom);
+      if (reason !== undefined) refuse(index, reason);
+      return reason === undefined;
+    },
+    merge: (item: RawItem | undefined, index: number | undefined) => {
+      if (item === undefined) return;
+      try {
+        if ("zone" in item && !serials.has(item.zone)) serials.set(item.zone, serialNow(parts, item.zone));
+        mergeItem(parts, item, changed);
+        for (const stamp of stampsOf(item)) note(stamp);
+      } catch (thrown) {
+        // Before anything of it was written: a key that is none, or more than a row may hold.
+        if (!(thrown instanceof KeyError || thrown instanceof Refusal)) throw thrown;
+        refuse(index, "malformed");
+      }
+    },
+    end: (): readonly RefusedItem[] => {
+      parts.clock.observe(latest);
+      for (const zone of changed) raiseUnlessRaised(parts, zone, serials);
+      return refused.sort((left, right) => left.index - right.index);
+    },
+  };
 }
 
 function serialNow({ changes }: MergeParts, zone: string): number | undefined {

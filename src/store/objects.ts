@@ -5,6 +5,7 @@ import type { Kind, NaturalKey } from "../model/objects.ts";
 import { type Database, TABLE } from "./database.ts";
 import { compareRank, type IdMember } from "./effective.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
+import type { PlainRow } from "./plain-row.ts";
 import type { Stamp } from "./store.ts";
 import { freshZoneRow, type ZoneRow } from "./zone-row.ts";
 
@@ -55,6 +56,14 @@ export function writeId(database: Database, kind: Kind, id: string, rows: readon
     return [naturalKey, stamp, state, renames, life];
   });
   database.put(TABLE.ID, idKey(kind, id), JSON.stringify(packed));
+}
+
+/** Where a record's id lives of which nothing is known yet; false where something is. Its parts have nothing that JSON escapes. */
+export function writeIdOfRow(database: Database, { id, zone, name, type, stamp, life }: PlainRow): boolean {
+  const key = idKey("record", id);
+  if (database.get(TABLE.ID, key) !== undefined) return false;
+  database.put(TABLE.ID, key, `[[["${zone}","${name}","${type}"],"${stamp}","alive",0,"${life}"]]`);
+  return true;
 }
 
 function kept(rows: readonly IdRow[]): readonly IdRow[] {

@@ -19,6 +19,8 @@ export type Overlay = {
 
 /** Keys of one block, so that an insertion moves few of them: a big import writes some hundred thousand rows. */
 const BLOCK_KEYS_MAX = 512;
+/** More keys than these are sorted at once, fewer are put each in its place. */
+const INSERTED_MAX = 64;
 
 /** One character a byte: such texts compare as the bytes do, and a Map finds them. */
 export function textOf(key: Uint8Array): string {
@@ -41,7 +43,9 @@ function firstIndex(length: number, isAtLeast: (index: number) => boolean): numb
 export function makeOverlay(): Overlay {
   const cells = new Map<string, Cell>();
   /** Sorted keys in sorted blocks, none of them empty. */
-  const blocks: string[][] = [];
+  let blocks: string[][] = [];
+  /** Not in a block yet: most transactions that write many rows ask for no range. */
+  let unsorted: string[] = [];
   const blockOf = (text: string) => firstIndex(blocks.length, (index) => (blocks[index]?.at(-1) ?? "") >= text);
   const placeOf = (block: readonly string[], text: string) =>
     firstIndex(block.length, (index) => (block[index] ?? "") >= text);
@@ -52,16 +56,23 @@ export function makeOverlay(): Overlay {
     block.splice(placeOf(block, text), 0, text);
     if (block.length > BLOCK_KEYS_MAX) blocks.splice(at + 1, 0, block.splice(BLOCK_KEYS_MAX / 2));
   };
+  const sort = () => {
+    if (unsorted.length <= INSERTED_MAX) for (const text of unsorted) insert(text);
+    else blocks = inBlocks([...blocks.flat(), ...unsorted].sort());
+    unsorted = [];
+  };
   return {
     get: (text) => cells.get(text),
     set: (cell) => {
       const text = textOf(cell.key);
-      if (!cells.has(text)) insert(text);
+      const size = cells.size;
       cells.set(text, cell);
+      if (cells.size > size) unsorted.push(text);
     },
     range: (start, end) => {
       const found: Cell[] = [];
       if (cells.size === 0) return found;
+      if (unsorted.length > 0) sort();
       const from = textOf(start);
       const to = textOf(end);
       for (let at = blockOf(from); at < blocks.length; at++) {
@@ -80,7 +91,18 @@ export function makeOverlay(): Overlay {
   };
 }
 
+function inBlocks(sorted: readonly string[]): string[][] {
+  const blocks: string[][] = [];
+  for (let at = 0; at < sorted.length; at += BLOCK_KEYS_MAX / 2) blocks.push(sorted.slice(at, at + BLOCK_KEYS_MAX / 2));
+  return blocks;
+}
+
 /** Lays what `above` has over `below`. */
 export function layOver(below: Overlay, above: Overlay): void {
   for (const cell of above.cells()) below.set(cell);
+}
+
+/** Adds to `above` what `below` has and it has not. */
+export function layUnder(above: Overlay, below: Overlay): void {
+  for (const cell of below.cells()) if (above.get(textOf(cell.key)) === undefined) above.set(cell);
 }

@@ -16,6 +16,11 @@ export type RawItem =
     }
   | { readonly item: "alias"; readonly kind: Kind; readonly id: string; readonly key: NaturalKey };
 
-export type RawPage = { readonly items: readonly RawItem[]; readonly cursor: string | undefined };
+/** `rows`: records with nothing special as they lie in a store (plain-row.ts), in the order of their keys; only for who asks. */
+export type RawPage = {
+  readonly items: readonly RawItem[];
+  readonly rows: readonly string[];
+  readonly cursor: string | undefined;
+};
 
 export type AliasItem = Extract<RawItem, { item: "alias" }>;

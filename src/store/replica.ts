@@ -51,11 +51,15 @@ export type ReplicaStore = {
   /** What is there of them now, zones before records; what is dead or collected is left out. */
   readonly items: (refs: readonly ItemRef[]) => readonly RawItem[];
   readonly refOf: (item: RawItem) => ItemRef;
-  /** Everything by pages, ends behind the item with which the page has so many characters. */
+  /**
+   * Everything by pages; one ends behind the item with which it has so many characters. `asRows`: records with nothing special
+   * come as rows.
+   */
   readonly rawItems: (options: {
     readonly limit: number;
     readonly cursor?: string;
     readonly charactersMax?: number;
+    readonly asRows?: boolean;
   }) => RawPage;
   readonly digest: Digest;
   /** Which this store's own entries carry: the instance that it was opened as, or a newer one. */

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Kind } from "../model/objects.ts";
 import { lastAgreementMs, setAgreement } from "./agreement.ts";
 import type { Changes } from "./changes.ts";
-import { type Database, type Row, TABLE, type Table } from "./database.ts";
+import { type Database, type Row, type RowPage, TABLE, type Table } from "./database.ts";
 import type { DigestKeeper } from "./digest.ts";
 import { type Engine, runRemoval } from "./engine.ts";
 import { type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
@@ -58,13 +58,14 @@ export function startOver(
 
 async function removeAll(engine: Engine, table: Table, remove: (changes: Changes, row: Row) => void): Promise<void> {
   for (let after: Uint8Array | undefined, isLast = false; !isLast; ) {
+    let page: RowPage = { rows: [], lastKey: undefined, isLast: true };
     await runRemoval(engine, (changes) => {
       const bounds = { prefix: NOTHING, limit: SLICE_ROWS, charactersMax: SLICE_CHARACTERS_MAX };
-      const page = engine.database.page(table, { ...bounds, ...(after && { after }) });
+      page = engine.database.page(table, { ...bounds, ...(after && { after }) });
       for (const row of page.rows) remove(changes, row);
-      after = page.lastKey;
-      isLast = page.isLast;
     });
+    after = page.lastKey;
+    isLast = page.isLast;
     await nextTurn();
   }
 }

@@ -194,7 +194,9 @@ export type Store = StoreReader &
     write<T>(work: (tx: StoreTransaction) => T): Promise<T>;
     /**
      * As `write`, for work of many steps: it yields between them, and the thread does other things every few
-     * milliseconds. It is one transaction all the same: until it is done, reads see nothing of it and other writes wait.
+     * milliseconds. It is one transaction all the same: until it is done, reads see nothing of it. Other writes stand before it where
+     * it has neither read nor written what they write, and wait for it elsewhere. Where it comes to write over one of those, `work` is
+     * called anew, for a later stamp; rejects with `conflict` where that happens five times.
      */
     writeInSlices<T>(work: (tx: StoreTransaction) => Generator<void, T>): Promise<T>;
     /** Runs `work` and then takes everything back: what a dry run needs. */

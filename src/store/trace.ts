@@ -1,9 +1,11 @@
 /** What a transaction did, as other stores see it: which items it made, and what came to and left the digest. */
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { COUNTED_ALIAS, countedObject, countedZone, dueMsOf } from "./counted.ts";
+import { TABLE } from "./database.ts";
 import { type Counted, type DeltaRun, type HashedVersion, hashObjectVersion, hashVersion } from "./digest-tree.ts";
 import type { StoredEnvelope } from "./envelope.ts";
-import { aliasRef, hasRowRef, objectRef, zoneRef } from "./refs.ts";
+import type { PlainRow } from "./plain-row.ts";
+import { aliasRef, hasRowRef, objectRef, rowRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
 import type { Seal } from "./seal.ts";
 import { STAMP_ZERO } from "./stamp.ts";
@@ -32,6 +34,8 @@ export type Trace = {
     before: StoredEnvelope | undefined,
     after: StoredEnvelope | undefined,
   ) => void;
+  /** A plain record of another store that lies where nothing was; its stamp is not zero. */
+  readonly noteRow: (key: Uint8Array, row: Pick<PlainRow, "zone" | "life" | "stamp">) => void;
   readonly noteZone: (before: ZoneRow, after: ZoneRow) => void;
   /** A new one. `isMade`: by this node, for the merge of two creates. */
   readonly noteAlias: (kind: Kind, id: string, key: NaturalKey, isMade: boolean) => void;
@@ -89,6 +93,11 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
       if (!wantsDeltas) return;
       if (before !== undefined) changeObject(kind, ref, key, before);
       if (after !== undefined) changeObject(kind, ref, key, after);
+    },
+    noteRow: (key, { zone, life, stamp }) => {
+      if (!wantsDeltas) return;
+      hashObjectVersion(hashed, key, stamp);
+      enter(rowRef(TABLE.OBJECT, key), { zone, life, dueMs: 0, version: stamp });
     },
     noteZone: (before, after) => {
       if (before.floor !== after.floor) floors.push([after.zone, after.floor]);

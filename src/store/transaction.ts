@@ -9,6 +9,14 @@ import { STAMP_ZERO } from "./stamp.ts";
 import type { AuditInput, PutOptions, Stamp, Stored, StoreTransaction } from "./store.ts";
 import { greaterActivation, greaterSerial, IMPORTED_SERIAL_MAX, raisedSerial } from "./zone-row.ts";
 
+/**
+ * Meanwhile something came to where this transaction writes, under a later stamp: other stores would prefer that. It is to be made
+ * anew, under a stamp of its own.
+ */
+export class Overtaken extends Error {
+  override readonly name = "Overtaken";
+}
+
 export type TransactionParts = {
   readonly changes: Changes;
   readonly nodeId: string;
@@ -73,10 +81,12 @@ function put<K extends Kind>(local: Local, kind: K, given: Bodies[K], options?: 
   const incumbent = changes.view(kind, current);
   if (incumbent !== undefined && isDeepStrictEqual(incumbent.body, body)) return incumbent;
   const id = idOf(body);
+  const life = lifeOf(local, kind, key);
+  requireLatest(local, current, life);
   const envelope: Envelope = {
     stamp: options?.stampZero === true && current === undefined ? STAMP_ZERO : stamp,
     born: incumbent?.born ?? stamp,
-    life: lifeOf(local, kind, key),
+    life,
     renames: renamesOf(local, kind, id),
     seen: seenOf(nodeId, [current?.envelope]),
     id,
@@ -88,10 +98,21 @@ function put<K extends Kind>(local: Local, kind: K, given: Bodies[K], options?: 
   return placed(local, kind, key);
 }
 
+/** Of two versions of a key in one life the later one wins elsewhere, whichever was written first. */
+function requireLatest({ stamp }: Local, current: StoredEnvelope | undefined, life: Stamp): void {
+  if (current === undefined || current.envelope.life !== life || current.envelope.stamp <= stamp) return;
+  throw new Overtaken(`${current.key.join(" ")} has a later version`);
+}
+
 /** As many as any version of that id has, so that this one outranks them all. */
-function renamesOf({ changes }: Local, kind: Kind, id: string): number {
-  if (id === "") return 0;
-  return changes.idRows(kind, id).reduce((most, { renames }) => Math.max(most, renames), 0);
+function renamesOf({ changes, stamp: own }: Local, kind: Kind, id: string): number {
+  let most = 0;
+  if (id === "") return most;
+  for (const { renames, stamp } of changes.idRows(kind, id)) {
+    if (stamp > own) throw new Overtaken(`${id} has a later version`);
+    most = Math.max(most, renames);
+  }
+  return most;
 }
 
 function remove(local: Local, kind: Kind, key: NaturalKey): boolean {
@@ -104,11 +125,13 @@ function remove(local: Local, kind: Kind, key: NaturalKey): boolean {
 }
 
 function bury(
-  { changes, nodeId, stamp }: Local,
+  local: Local,
   kind: Kind,
   current: StoredEnvelope,
   { renames, movedTo }: { readonly renames: number; readonly movedTo?: NaturalKey },
 ): void {
+  const { changes, nodeId, stamp } = local;
+  requireLatest(local, current, current.envelope.life);
   const envelope: Envelope = {
     ...current.envelope,
     stamp,
@@ -129,12 +152,14 @@ function move<K extends Kind>(local: Local, kind: K, from: NaturalKey, given: Bo
   }
   const body = plain(given);
   const target = changes.at(kind, to);
+  const life = lifeOf(local, kind, to);
+  requireLatest(local, target, life);
   const renames = renamesOf(local, kind, idOf(body)) + 1;
   bury(local, kind, source, { renames, movedTo: to });
   const envelope: Envelope = {
     stamp,
     born: source.envelope.born,
-    life: lifeOf(local, kind, to),
+    life,
     renames,
     seen: seenOf(nodeId, [target?.envelope]),
     id: idOf(body),
@@ -150,7 +175,8 @@ function deleteZone(local: Local, name: string): boolean {
   const current = changes.at("zone", [name]);
   const row = changes.zoneRow(name);
   if (current === undefined || !row.alive) return false;
-  if (row.floor >= stamp) throw new Error(`the zone ${name} cannot be deleted twice in one transaction`);
+  if (row.floor > stamp) throw new Overtaken(`${name} was deleted meanwhile`);
+  if (row.floor === stamp) throw new Error(`the zone ${name} cannot be deleted twice in one transaction`);
   const ending = {
     life: row.floor,
     zoneStamp: current.envelope.stamp,

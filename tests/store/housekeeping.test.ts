@@ -3,11 +3,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import test from "node:test";
+import { keyBytes } from "../../src/model/keys.ts";
 import { auditSequenceKey, makeAuditEntry, putAuditEntry } from "../../src/store/audit.ts";
 import { type Database, openDatabase, TABLE, type Table } from "../../src/store/database.ts";
 import { SLICE_CHARACTERS_MAX, startHousekeeping } from "../../src/store/housekeeping.ts";
 import type { NodeStore } from "../../src/store/open-store.ts";
 import type { AuditEntry, AuditFilter } from "../../src/store/store.ts";
+import { enlistSweep } from "../../src/store/sweep-list.ts";
 import { temporaryStore } from "../support/store.ts";
 import { auditInput, recordBody, zoneBody } from "../support/store-objects.ts";
 import { waitFor } from "../support/wait.ts";
@@ -226,4 +228,48 @@ test("tombstones are collected when they are due", async () => {
   assert.equal(store.collectedUpToMs(), Date.parse("2026-04-01T00:00:00Z"));
   assert.equal(store.byId("record", "rec_host2.corp.A")?.body.name, "moved");
   assert.equal(store.count("record", "corp."), RECORDS - 1);
+});
+
+test("a record of a life that ended while the sweeper waited is entered in the journal, where the deletion had not seen it", async () => {
+  const directory = await mkdtemp(join(tmpdir(), "signpost-sweep-"));
+  const database = openDatabase(directory);
+  try {
+    const [life, floor] = [START, START + 1].map((ms) => `${ms.toString(16).padStart(12, "0")}0000-n1`) as [
+      string,
+      string,
+    ];
+    const stamp = `${(START + 1).toString(16).padStart(12, "0")}0000-n2`;
+    const zoneKey = keyBytes("zone", ["corp."]);
+    const writeZone = (present: string) =>
+      database.put(TABLE.ZONE, zoneKey, JSON.stringify({ zone: "corp.", floor: present, alive: false }));
+    await database.run(() => {
+      writeZone(life);
+      enlistSweep(database, { zone: "corp.", life: "", hasUnseen: false });
+      const row = JSON.stringify({ s: stamp, l: life, v: recordBody("corp.", "unseen") });
+      database.put(TABLE.OBJECT, keyBytes("record", ["corp.", "unseen", "A"]), row);
+      return true;
+    });
+    let hasEnded = false;
+    const run: Database["run"] = async (work, takenBack) => {
+      if (!hasEnded) {
+        hasEnded = true;
+        await database.run(() => {
+          writeZone(floor);
+          enlistSweep(database, { zone: "corp.", life, hasUnseen: true });
+          return true;
+        });
+      }
+      return database.run(work, takenBack);
+    };
+    const parts = { now: () => START, auditRetentionMs: DAY_MS, log: () => undefined };
+    const housekeeping = startHousekeeping({ database: { ...database, run }, ...parts });
+    housekeeping.wake();
+    await housekeeping.idle();
+    await housekeeping.stop();
+    const left = (table: Table) => database.range(table, { prefix: new Uint8Array(), limit: 10 }).length;
+    assert.deepEqual([left(TABLE.OBJECT), left(TABLE.SWEEP), left(TABLE.JOURNAL)], [0, 0, 1]);
+  } finally {
+    await database.close();
+    await rm(directory, { recursive: true, force: true });
+  }
 });

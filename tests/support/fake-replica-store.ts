@@ -155,7 +155,7 @@ function replicaPart(fake: Fake): Omit<ReplicatedStore, "nodeId" | "instanceId" 
       const keys = [...fake.items.keys()].sort().filter((key) => cursor === undefined || key > cursor);
       const page = keys.slice(0, limit);
       const items = page.map((key) => itemOf(key, fake.items.get(key) ?? ""));
-      return { items, cursor: page.length < keys.length ? page.at(-1) : undefined };
+      return { items, rows: [], cursor: page.length < keys.length ? page.at(-1) : undefined };
     },
     digest: digestOf(fake),
     renewAuditInstance: () => Promise.reject(new Error("nobody copies this store")),
