@@ -10,7 +10,6 @@ import type { Idp } from "../commands/idp.ts";
 import type { ImportTools } from "../commands/import-zones.ts";
 import type { CommandContext } from "../commands/run.ts";
 import type { SignIn } from "../commands/sign-in.ts";
-import type { ConfigZeros } from "../model/config-documents.ts";
 import type { NodeListeners } from "../model/node.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { Store } from "../store/store.ts";
@@ -21,7 +20,7 @@ import { authRoutes } from "./routes/auth.ts";
 import { blocklistRoutes } from "./routes/blocklist.ts";
 import { cacheRoutes } from "./routes/cache.ts";
 import { clusterRoutes } from "./routes/cluster.ts";
-import { configRoutes } from "./routes/config.ts";
+import { configRoutes, type ReplicationTiming } from "./routes/config.ts";
 import { conflictRoutes } from "./routes/conflicts.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { explainRoutes } from "./routes/explain.ts";
@@ -63,8 +62,9 @@ export type RouteParts = {
   readonly blocklist: BlocklistTools;
   /** The other nodes; its `peersAlive` says whether a new zone waits for them. */
   readonly cluster: ClusterView;
-  /** What this node's own configuration says where /config/replication says nothing. */
-  readonly replicationTiming?: ConfigZeros<"replication">;
+  readonly replicationTiming?: ReplicationTiming;
+  /** Resolves when listeners are where /transport-config has them, or could not be in time. */
+  readonly transportInForce?: () => Promise<void>;
   /** Where this node listens, with the ports in use. */
   readonly listeners: () => NodeListeners;
 };
@@ -95,7 +95,7 @@ export function apiRoutes(parts: RouteParts): readonly Route[] {
     ...blocklistRoutes(context, parts.blocklist),
     ...cacheRoutes(context, parts.cache),
     ...debugRoutes(context, parts.debug),
-    ...configRoutes(context, parts.replicationTiming),
+    ...configRoutes(context, parts.replicationTiming, parts.transportInForce),
     ...auditRoutes(context),
     ...nodeRoutes(context, cluster, parts.listeners),
     ...clusterRoutes(context, cluster),

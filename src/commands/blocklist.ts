@@ -5,14 +5,14 @@ import { BLOCKLIST_KEY, EMPTY_BLOCKLIST, isBlocklist, listHash, partsOf, unpackP
 import { BLOCKLIST_SORTED_MAX } from "../model/limits.ts";
 import type { BlocklistBody, BlocklistPartBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
-import type { Store, Stored, StoreReader } from "../store/store.ts";
+import type { Store, StoreReader } from "../store/store.ts";
 import { permitUnconfined } from "./permit.ts";
 import {
   type Caller,
   type CommandContext,
   type CommandTransaction,
   etagOf,
-  requireMatch,
+  requireCurrent,
   runCommand,
   runCommandInSlices,
 } from "./run.ts";
@@ -109,14 +109,6 @@ function* areThere(tx: CommandTransaction, found: readonly string[]): Generator<
     if (index % PARTS_AT_ONCE === 0) yield;
   }
   return true;
-}
-
-/** If-Match on a list that nobody has put yet fits nothing (RFC 9110 section 13.1.1). */
-function requireCurrent(caller: Caller, before: Stored<"blocklist"> | undefined): void {
-  if (before !== undefined) requireMatch(caller, before);
-  else if (caller.ifMatch !== undefined) {
-    throw new Refusal("precondition_failed", "If-Match names a version, and there is no list yet");
-  }
 }
 
 /** Writes what the store does not have of a list. Resolves with the keys of what it has. */

@@ -27,6 +27,21 @@ test("each id counts once: deleted, protected or not found; ids of other zones a
   assert.deepEqual(forced, { deleted: 1, protected_skipped: 0, not_found: 0 });
 });
 
+test("a call that deletes nothing is noted once, with what it found", async () => {
+  await using world = await givenZone("corp.");
+  const guarded = await makeRecord(world, "guarded", true);
+  const ids = [guarded, "rec_unknown"];
+  const nothing = { deleted: 0, protected_skipped: 1, not_found: 1 };
+  assert.deepEqual(await bulkDelete(world.context, testCaller({ dryRun: true }), world.zoneId, { ids }), nothing);
+  assert.equal(world.audit({ action: "bulk-delete" }).length, 0);
+  assert.deepEqual(await bulkDelete(world.context, testCaller(), world.zoneId, { ids }), nothing);
+  const [entry, ...more] = world.audit({ action: "bulk-delete" });
+  assert.deepEqual(
+    [entry?.result, entry?.resource, entry?.resource_id, entry?.after, more.length],
+    ["unchanged", "zone", world.zoneId, nothing, 0],
+  );
+});
+
 test("more ids than the cap are refused whole, however often one is repeated", async () => {
   await using world = await givenZone("corp.");
   const id = await makeRecord(world, "www");

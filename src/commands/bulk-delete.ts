@@ -1,4 +1,5 @@
 /** Deletes many records of one zone at once: all that may go, in one transaction. */
+import type { ZoneBody } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
 import type { Stored } from "../store/store.ts";
 import { noteDelete } from "./audit-outcome.ts";
@@ -51,6 +52,18 @@ function resolveIds(tx: CommandTransaction, zone: string, ids: readonly string[]
   return { records: [...records.values()], notFound };
 }
 
+/** Each deletion has an entry of its own; where there was none the call has one, for it was acknowledged. */
+function noteNothing(tx: CommandTransaction, { id, name }: ZoneBody, result: BulkDeleteResult): void {
+  tx.note({
+    action: "bulk-delete",
+    resource: "zone",
+    resource_id: id,
+    resource_name: name,
+    result: "unchanged",
+    after: result,
+  });
+}
+
 /** Deletes the zone's records with those ids. Ids of other zones count as not found, an id sent twice counts once. */
 export function bulkDelete(
   context: CommandContext,
@@ -69,7 +82,10 @@ export function bulkDelete(
       noteDelete(tx, stored, recordTitle(stored.body), stored.body.protected ? "bulk-delete, forced" : "bulk-delete");
       yield;
     }
-    return { deleted: deletable.length, protected_skipped: records.length - deletable.length, not_found: notFound };
+    const skipped = records.length - deletable.length;
+    const result = { deleted: deletable.length, protected_skipped: skipped, not_found: notFound };
+    if (deletable.length === 0) noteNothing(tx, zone, result);
+    return result;
   }
   if (caller.dryRun) return runCommand(context, caller, (tx) => toEnd(work(tx)));
   return runCommandInSlices(context, caller, work);

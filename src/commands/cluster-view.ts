@@ -52,4 +52,6 @@ export type ClusterView = {
   readonly announceZone: (zone: string) => void;
   /** What every node that answers has of the zones, this one among them; asks the peers, and waits a few seconds at most. */
   readonly standings: (zones: readonly string[]) => Promise<readonly NodeStanding[]>;
+  /** Whether that node holds what this one holds, but for changes that are under way. Rejects where it does not answer. */
+  readonly holdsTheSame: (id: string) => Promise<boolean>;
 };

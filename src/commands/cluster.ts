@@ -1,4 +1,5 @@
 /** What is asked of the cluster as a whole: to join another one, and whether all nodes hold the same. */
+import { setTimeout as delay } from "node:timers/promises";
 import { CONSISTENCY_ZONES_DEFAULT } from "../model/limits.ts";
 import { type ClusterJoin, type ConsistencyView, joinFaults, type NodeView } from "../model/node.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
@@ -28,6 +29,7 @@ export function loneCluster(self: {
     forget: () => undefined,
     announceZone: () => undefined,
     standings: () => Promise.resolve([]),
+    holdsTheSame: () => Promise.resolve(false),
   };
 }
 
@@ -110,27 +112,94 @@ export function zonesToCompare(
   return { zones: shown.map(({ body }) => body.name), next: page.length > limit ? shown.at(-1)?.key : undefined };
 }
 
+/** So long, in milliseconds, nodes that answer are asked again, where they differ: changes that were under way arrive. */
+const SETTLING_MS = 2_000;
+const ASK_AGAIN_MS = 100;
+
+type Reader = Pick<StoreReader, "list" | "serialOf" | "count"> & { readonly nodeId: string };
+type Compared = Omit<ConsistencyView, "next_cursor">;
+
+/** What was found to be alike, or to differ by nothing but what is under way. */
+type Settled = { readonly nodes: Set<string>; readonly zones: Set<string> };
+
 /**
  * Asks all nodes what they hold, and compares: everything by its digest, and each of the zones. Nodes that are dead or
- * have left are shown and do not count; one that is alive and does not answer disagrees.
+ * have left are shown and do not count; one that is alive and does not answer disagrees. Nodes that take writes are never alike at
+ * one moment: what differs is asked for again for a while, and a difference counts that outlasts the changes.
  */
 export async function readConsistency(
-  store: Pick<StoreReader, "list" | "serialOf" | "count"> & { readonly nodeId: string },
-  cluster: Pick<ClusterView, "isEnabled" | "nodes" | "standings">,
+  store: Reader,
+  cluster: Pick<ClusterView, "isEnabled" | "nodes" | "standings" | "holdsTheSame">,
   zones: readonly string[],
-): Promise<Omit<ConsistencyView, "next_cursor">> {
-  const standings = cluster.isEnabled ? await cluster.standings(zones) : [loneStanding(store, zones)];
+): Promise<Compared> {
+  const settled: Settled = { nodes: new Set(), zones: new Set() };
+  if (!cluster.isEnabled) return compared(store, cluster, zones, [loneStanding(store, zones)], settled);
+  const untilMs = performance.now() + SETTLING_MS;
+  /** By zone, as it was when it was found to be settled, or now. */
+  const items = new Map<string, Compared["items"][number]>();
+  let before: Compared | undefined;
+  for (;;) {
+    const open = zones.filter((zone) => !settled.zones.has(zone));
+    const found = compared(store, cluster, open, await cluster.standings(open), settled);
+    for (const item of found.items) items.set(item.zone, item);
+    const view = { ...found, items: zones.flatMap((zone) => items.get(zone) ?? []) };
+    const others = view.nodes.filter((node) => counts(node) && node.answered && !node.agrees);
+    const leftMs = untilMs - performance.now();
+    if (leftMs <= 0 || (others.length === 0 && view.items.every(({ agrees }) => agrees))) return view;
+    note(before, view, settled, items);
+    before = view;
+    const looked = Promise.all(others.map(({ id }) => lookAt(cluster, id, settled)));
+    // The time is left running where they answer, and keeps no node from ending.
+    await Promise.race([looked, delay(leftMs, undefined, { ref: false })]);
+    await delay(ASK_AGAIN_MS);
+  }
+}
+
+async function lookAt(cluster: Pick<ClusterView, "holdsTheSame">, id: string, { nodes }: Settled): Promise<void> {
+  // Who does not answer differs, as before.
+  if (await cluster.holdsTheSame(id).catch(() => false)) nodes.add(id);
+}
+
+/** A zone that differs, and not in the same way as a moment ago, is being changed. */
+function note(
+  before: Compared | undefined,
+  view: Compared,
+  { nodes, zones }: Settled,
+  items: Map<string, Compared["items"][number]>,
+): void {
+  const known = new Map(before?.items.map((item) => [item.zone, item]));
+  for (const { id, agrees } of view.nodes) if (agrees) nodes.add(id);
+  for (const item of view.items) {
+    const was = known.get(item.zone);
+    const isMoving =
+      was !== undefined && !zones.has(item.zone) && JSON.stringify(was.nodes) !== JSON.stringify(item.nodes);
+    if (!item.agrees && !isMoving) continue;
+    zones.add(item.zone);
+    items.set(item.zone, { ...item, agrees: true });
+  }
+}
+
+function compared(
+  store: Reader,
+  cluster: Pick<ClusterView, "nodes">,
+  zones: readonly string[],
+  standings: readonly NodeStanding[],
+  settled: Settled,
+): Compared {
   const told = new Map(standings.map((standing) => [standing.id, standing]));
   const members = listNodes(store, cluster);
   const own = told.get(store.nodeId);
   const isAlone = members.filter(counts).length <= 1;
-  const nodes = members.map((node) => nodeStandingOf(node, told.get(node.id), own, isAlone));
+  const nodes = members.map((node) => {
+    return nodeStandingOf(node, told.get(node.id), own, (node.self && isAlone) || settled.nodes.has(node.id));
+  });
   const counted = new Set(members.filter(counts).map(({ id }) => id));
   const agrees = nodes.every((node) => node.agrees || !counted.has(node.id));
-  return { agrees, nodes, items: zones.map((zone) => zoneStandingOf(zone, members, told)) };
+  const items = zones.map((zone) => zoneStandingOf(zone, members, told));
+  return { agrees, nodes, items };
 }
 
-function counts({ status }: NodeView): boolean {
+function counts({ status }: Pick<NodeView, "status">): boolean {
   return status === "alive" || status === "suspect";
 }
 
@@ -155,7 +224,7 @@ function nodeStandingOf(
   node: NodeView,
   told: NodeStanding | undefined,
   own: NodeStanding | undefined,
-  isAlone: boolean,
+  isSettled: boolean,
 ): ConsistencyView["nodes"][number] {
   const digest = told?.digest ?? null;
   const isSame = digest !== null && digest === own?.digest;
@@ -164,7 +233,7 @@ function nodeStandingOf(
     status: node.status,
     answered: told?.zones !== undefined,
     digest,
-    agrees: isSame || (node.self && isAlone),
+    agrees: isSame || isSettled,
     lag_ms: wholeMs(told?.lagMs) ?? node.lag_ms,
     skew_ms: wholeMs(told?.skewMs) ?? node.skew_ms,
   };

@@ -11,7 +11,7 @@ import type { ConfigBody } from "../model/objects.ts";
 import { type FieldFault, Refusal, refuseFaults } from "../model/refusal.ts";
 import type { Store, StoreReader } from "../store/store.ts";
 import { permitUnconfined } from "./permit.ts";
-import { type Caller, type CommandContext, etagOf, requireMatch, runCommand } from "./run.ts";
+import { type Caller, type CommandContext, etagOf, requireCurrent, runCommand } from "./run.ts";
 
 /** What is configured and what applies. */
 export function readConfig<Name extends ConfigName>(
@@ -44,10 +44,10 @@ export type ConfigOutcome = {
 export function viewConfig<Name extends ConfigName>(
   reader: Pick<StoreReader, "get">,
   name: Name,
-  zeros?: ConfigZeros<Name>,
+  { zeros, applied }: Pick<ConfigOfNode<Name>, "zeros" | "applied"> = {},
 ): ConfigOutcome {
   const stored = reader.get("config", [name]);
-  const view = configView(name, readConfig(reader, name, zeros));
+  const view = configView(name, readConfig(reader, name, zeros), applied);
   return stored === undefined ? { view } : { view, etag: etagOf(stored) };
 }
 
@@ -55,7 +55,9 @@ export function viewConfig<Name extends ConfigName>(
 export type ConfigOfNode<Name extends ConfigName> = {
   /** What of the outcome this node in particular cannot take. */
   readonly faultsOf?: (settings: ConfigSettings<Name>) => readonly FieldFault[];
-  readonly zeros?: ConfigZeros<Name>;
+  readonly zeros?: ConfigZeros<Name> | undefined;
+  /** What it runs by, of a document that it reads at its start. */
+  readonly applied?: ConfigSettings<Name> | undefined;
 };
 
 /** Changes the fields given, as one command. */
@@ -64,16 +66,15 @@ export function putConfig<Name extends ConfigName>(
   caller: Caller,
   name: Name,
   given: Readonly<Record<string, unknown>>,
-  { faultsOf = () => [], zeros }: ConfigOfNode<Name> = {},
+  { faultsOf = () => [], zeros, applied }: ConfigOfNode<Name> = {},
 ): Promise<ConfigOutcome> {
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write settings");
     const before = tx.get("config", [name]);
-    const settings = configWithUpdate(name, before?.body.settings ?? {}, given, zeros);
+    const settings = configWithUpdate(name, before?.body.settings ?? {}, given, zeros, applied);
     refuseFaults(faultsOf(configReading(name, settings, zeros).effective));
     requireKey(tx, name, settings);
-    if (before !== undefined) requireMatch(caller, before);
-    else requireNoVersion(caller);
+    requireCurrent(caller, before);
     const body: ConfigBody = { name, settings };
     const isSame = before === undefined && Object.keys(settings).length === 0;
     const stored = isSame ? undefined : tx.put("config", body);
@@ -85,14 +86,8 @@ export function putConfig<Name extends ConfigName>(
       resource_name: name,
       ...(isChanged ? { before: before?.body ?? { name, settings: {} }, after: body } : { result: "unchanged" }),
     });
-    return viewConfig(tx, name, zeros);
+    return viewConfig(tx, name, { zeros, applied });
   });
-}
-
-/** If-Match on a document that nobody has written yet: only "*" fits, and not even that (RFC 9110 section 13.1.1). */
-function requireNoVersion(caller: Caller): void {
-  if (caller.ifMatch === undefined) return;
-  throw new Refusal("precondition_failed", "If-Match names a version, and nothing is configured yet");
 }
 
 /** NOTIFY signed with a key that is not there would never be sent. */

@@ -7,6 +7,7 @@ import {
   forwarderWithUpdate,
 } from "../model/forwarder.ts";
 import { ROUTES_MAX } from "../model/limits.ts";
+import type { Bodies } from "../model/objects.ts";
 import { Refusal } from "../model/refusal.ts";
 import {
   type StubZoneCreate,
@@ -34,7 +35,9 @@ export type ForwardContext = CommandContext & {
   readonly isOwnSocket: IsOwnSocket;
 };
 
-export type ForwardOutcome<K extends "forwarder" | "stub-zone"> = WriteOutcome<K> & {
+export type ForwardKind = "forwarder" | "stub-zone";
+
+export type ForwardOutcome<K extends ForwardKind> = WriteOutcome<K> & {
   /** Sentences for the person who wrote it. */
   readonly warnings: readonly string[];
 };
@@ -70,13 +73,7 @@ export function createForwarder(
   caller: Caller,
   given: ForwarderCreate,
 ): Promise<ForwardOutcome<"forwarder">> {
-  return runCommand(context, caller, (tx) => {
-    permitUnconfined(caller, WHAT.forwarder);
-    const body = forwarderFromCreate(given, newId("forwarder"), context.isOwnSocket);
-    refuseTakenDomain(tx, body.domain);
-    refuseTooMany(tx);
-    return created(tx, { stored: tx.put("forwarder", body), before: undefined });
-  });
+  return create(context, caller, "forwarder", (id) => forwarderFromCreate(given, id, context.isOwnSocket));
 }
 
 /** The same of a stub zone. */
@@ -85,22 +82,22 @@ export function createStubZone(
   caller: Caller,
   given: StubZoneCreate,
 ): Promise<ForwardOutcome<"stub-zone">> {
-  return runCommand(context, caller, (tx) => {
-    permitUnconfined(caller, WHAT["stub-zone"]);
-    const body = stubZoneFromCreate(given, newId("stub-zone"), context.isOwnSocket);
-    refuseTakenDomain(tx, body.domain);
-    refuseTooMany(tx);
-    return created(tx, { stored: tx.put("stub-zone", body), before: undefined });
-  });
+  return create(context, caller, "stub-zone", (id) => stubZoneFromCreate(given, id, context.isOwnSocket));
 }
 
-function created<K extends "forwarder" | "stub-zone">(
-  tx: CommandTransaction,
-  outcome: WriteOutcome<K>,
-): ForwardOutcome<K> {
-  const { domain } = outcome.stored.body;
-  noteWrite(tx, "create", outcome, domain);
-  return { ...outcome, warnings: warningsOf(tx, domain) };
+function create<K extends ForwardKind>(
+  context: ForwardContext,
+  caller: Caller,
+  kind: K,
+  bodyOf: (id: string) => Bodies[K],
+): Promise<ForwardOutcome<K>> {
+  return runCommand(context, caller, (tx) => {
+    permitUnconfined(caller, WHAT[kind]);
+    const body = bodyOf(newId(kind));
+    refuseTakenDomain(tx, body.domain);
+    refuseTooMany(tx);
+    return noted(tx, "create", { stored: tx.put(kind, body), before: undefined });
+  });
 }
 
 /** Changes the fields given, as one command. Another domain moves the forwarder, which keeps its id. */
@@ -110,18 +107,9 @@ export function updateForwarder(
   id: string,
   given: ForwarderUpdate,
 ): Promise<ForwardOutcome<"forwarder">> {
-  return runCommand(context, caller, (tx) => {
-    permitUnconfined(caller, WHAT.forwarder);
-    const before = requireById(tx, "forwarder", id);
-    const body = forwarderWithUpdate(before.body, given, viewTimes(before), context.isOwnSocket);
-    const isMoved = body.domain !== before.body.domain;
-    if (isMoved) refuseTakenDomain(tx, body.domain);
-    requireMatch(caller, before);
-    const stored: Stored<"forwarder"> = isMoved ? tx.move("forwarder", before.key, body) : tx.put("forwarder", body);
-    const outcome = { stored, before };
-    noteWrite(tx, "update", outcome, body.domain);
-    return { ...outcome, warnings: warningsOf(tx, body.domain) };
-  });
+  return update(context, caller, { kind: "forwarder", id }, (before) =>
+    forwarderWithUpdate(before.body, given, viewTimes(before), context.isOwnSocket),
+  );
 }
 
 /** The same of a stub zone. */
@@ -131,25 +119,44 @@ export function updateStubZone(
   id: string,
   given: StubZoneUpdate,
 ): Promise<ForwardOutcome<"stub-zone">> {
+  return update(context, caller, { kind: "stub-zone", id }, (before) =>
+    stubZoneWithUpdate(before.body, given, viewTimes(before), context.isOwnSocket),
+  );
+}
+
+function update<K extends ForwardKind>(
+  context: ForwardContext,
+  caller: Caller,
+  { kind, id }: { readonly kind: K; readonly id: string },
+  bodyOf: (before: Stored<K>) => Bodies[K],
+): Promise<ForwardOutcome<K>> {
   return runCommand(context, caller, (tx) => {
-    permitUnconfined(caller, WHAT["stub-zone"]);
-    const before = requireById(tx, "stub-zone", id);
-    const body = stubZoneWithUpdate(before.body, given, viewTimes(before), context.isOwnSocket);
+    permitUnconfined(caller, WHAT[kind]);
+    const before = requireById(tx, kind, id);
+    const body = bodyOf(before);
     const isMoved = body.domain !== before.body.domain;
     if (isMoved) refuseTakenDomain(tx, body.domain);
     requireMatch(caller, before);
-    const stored: Stored<"stub-zone"> = isMoved ? tx.move("stub-zone", before.key, body) : tx.put("stub-zone", body);
-    const outcome = { stored, before };
-    noteWrite(tx, "update", outcome, body.domain);
-    return { ...outcome, warnings: warningsOf(tx, body.domain) };
+    const stored = isMoved ? tx.move(kind, before.key, body) : tx.put(kind, body);
+    return noted(tx, "update", { stored, before });
   });
+}
+
+function noted<K extends ForwardKind>(
+  tx: CommandTransaction,
+  action: "create" | "update",
+  outcome: WriteOutcome<K>,
+): ForwardOutcome<K> {
+  const { domain } = outcome.stored.body;
+  noteWrite(tx, action, outcome, domain);
+  return { ...outcome, warnings: warningsOf(tx, domain) };
 }
 
 /** Deletes a forwarder or stub zone as one command. Returns its own id. */
 export function deleteForwardRoute(
   context: CommandContext,
   caller: Caller,
-  kind: "forwarder" | "stub-zone",
+  kind: ForwardKind,
   id: string,
 ): Promise<string> {
   return runCommand(context, caller, (tx) => {

@@ -22,7 +22,7 @@ import { noteWrite } from "./audit-outcome.ts";
 import { seal, unseal } from "./idp-attempt.ts";
 import { createProvider, type Provider, type ProviderSettings } from "./idp-provider.ts";
 import { permitUnconfined } from "./permit.ts";
-import { type Actor, type Caller, newId, requireMatch, runCommand } from "./run.ts";
+import { type Actor, type Caller, newId, requireCurrent, runCommand } from "./run.ts";
 import { openSession } from "./sessions.ts";
 import { failedSignIn, type SignIn } from "./sign-in.ts";
 import { deriveKey } from "./tokens.ts";
@@ -49,18 +49,20 @@ export function putIdpSettings({ context }: SignIn, caller: Caller, given: IdpUp
   return runCommand(context, caller, (tx) => {
     permitUnconfined(caller, "write settings");
     const before = tx.get("config", [IDP_DOCUMENT]);
-    if (before !== undefined) requireMatch(caller, before);
+    requireCurrent(caller, before);
     const stored = readIdpSettings(tx);
     const settings = mergeIdp(stored, given);
     refuseFaults(idpFaults(stored, given, settings));
-    const after = tx.put("config", { name: IDP_DOCUMENT, settings });
+    const isNothing = before === undefined && Object.keys(settings).length === 0;
+    const after = isNothing ? undefined : tx.put("config", { name: IDP_DOCUMENT, settings });
+    const isChanged = after?.stamp !== before?.stamp;
     tx.note({
       action: "update",
       resource: "config",
       resource_id: IDP_DOCUMENT,
       resource_name: IDP_DOCUMENT,
-      ...(before === undefined ? {} : { before: before.body }),
-      after: after.body,
+      ...(isChanged && before !== undefined ? { before: before.body } : {}),
+      ...(isChanged ? { after: after?.body } : { result: "unchanged" }),
     });
     return settings;
   });

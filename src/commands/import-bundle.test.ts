@@ -71,7 +71,7 @@ test("a fault names its zone and record, and points at the field", () => {
   refused(zone(A, A), /there twice/, "/zones/0/records/1/name");
   refused(
     zone(A, { name: "WWW", type: "CNAME", values: [{ value: "x.test." }] }),
-    /stands beside a A/,
+    /stands beside a record of type A/,
     "/zones/0/records/1/name",
   );
   refused(zone(7), /record 0: must be an object/, "/zones/0/records/0");

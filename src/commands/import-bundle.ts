@@ -157,7 +157,9 @@ function refuseClashes(drafts: readonly RecordDraft[], zone: ZoneBody, pointer: 
         throw refused(at, title, [{ pointer: "/name", detail: "this name and type is there twice" }]);
       const rival = ownershipConflict(body.type, others, body.name);
       if (rival !== undefined) {
-        throw refused(at, title, [{ pointer: "/name", detail: `stands beside a ${rival} record of the same name` }]);
+        throw refused(at, title, [
+          { pointer: "/name", detail: `stands beside a record of type ${rival} of the same name` },
+        ]);
       }
     }
   }

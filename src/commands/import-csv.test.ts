@@ -82,7 +82,7 @@ test("a fault names its row", () => {
   refused(row("c.test,www,A,,192.0.2.1,,,,"), /^row 3, zone: must be a full name that ends in a dot: "c.test."/);
   refused(row(",www,A,,192.0.2.1,,,,"), /^row 3, zone: must not be empty/);
   refused(row("c.test.,www..x,A,,192.0.2.1,,,,"), /^row 3: \/name/);
-  refused(row("c.test.,ok,CNAME,,x.test.,,,,"), /^row 3, name: CNAME stands beside a A/);
+  refused(row("c.test.,ok,CNAME,,x.test.,,,,"), /^row 3, name: CNAME stands beside a record of type A/);
   refused(row("c.test.,www,A,,,,,,"), /^row 3: \/values\/0\/value/);
   refused(row("c.test.,www,A,,192.0.2.1"), /^row 3: 5 fields where the header has 9/);
   refused(row('c.test.,www,TXT,,"open,,,,'), /^row 3: a quotation mark is not closed/);

@@ -222,7 +222,7 @@ function draftZone({ zone, groups, isCut }: ZoneRows): ZoneDraft {
       throw refusedRow(group.row, "name", "this name and type is there already in another spelling");
     const rival = ownershipConflict(body.type, others, body.name);
     if (rival !== undefined)
-      throw refusedRow(group.row, "name", `${body.type} stands beside a ${rival} record of the same name`);
+      throw refusedRow(group.row, "name", `${body.type} stands beside a record of type ${rival} of the same name`);
     typesAt.set(body.name, [...others, body.type]);
     drafts.push({ body });
   }

@@ -33,6 +33,8 @@ export type ZonePlan = {
   /** The zone that is stored, or the one that would be made. */
   readonly zone: ZoneBody;
   readonly isNew: boolean;
+  /** There is nothing to compare with. */
+  readonly isEmpty: boolean;
   /** Of a zone that is new; absent: the server's own. */
   readonly serial?: number;
   readonly version: string;
@@ -49,7 +51,7 @@ export type ZonePlan = {
   readonly conflicts: FieldFault[];
 };
 
-type PlanReader = Pick<StoreReader, "get" | "list" | "serialOf" | "byId">;
+type PlanReader = Pick<StoreReader, "get" | "list" | "count" | "serialOf" | "byId">;
 
 /** What a change of the zone or of any of its records changes. */
 export function contentVersion(reader: Pick<StoreReader, "serialOf">, stored: Stored<"zone"> | undefined): string {
@@ -70,6 +72,7 @@ export function openPlan(reader: PlanReader, caller: Caller, format: ImportForma
     format,
     zone: stored?.body ?? proposed,
     isNew,
+    isEmpty: isNew || reader.count("record", proposed.name) === 0,
     ...(serial === undefined || isTooGreat ? {} : { serial }),
     version: contentVersion(reader, stored),
     puts: [],
@@ -93,7 +96,7 @@ export function planRecords(reader: PlanReader, plan: ZonePlan, records: readonl
   let name: string | undefined;
   let stored: readonly Stored<"record">[] = [];
   for (const draft of records) {
-    if (!plan.isNew && draft.body.name !== name) {
+    if (!plan.isEmpty && draft.body.name !== name) {
       name = draft.body.name;
       // There are fewer types than this, so the list is whole.
       stored = reader.list("record", { prefix: [plan.zone.name, name], limit: 100 });
@@ -166,7 +169,7 @@ function noteLoss(plan: ZonePlan, incumbent: RecordBody): void {
 function noteConflict(plan: ZonePlan, draft: RecordDraft, rival: RecordBody): void {
   const { zone, format, head } = plan;
   const { name, type } = draft.body;
-  const detail = `${fqdnOf({ zone: zone.name, name })} has a ${rival.type} record (${rival.id}); ${type} cannot stand beside it`;
+  const detail = `${fqdnOf({ zone: zone.name, name })} has a record of type ${rival.type} (${rival.id}); ${type} cannot stand beside it`;
   if (format === "zone-file") {
     if (plan.parseErrors.length >= IMPORT_NOTES_MAX) return;
     plan.parseErrors.push({ file: head.file, line: draft.line ?? 1, column: draft.column ?? 1, detail });

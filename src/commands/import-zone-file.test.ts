@@ -130,8 +130,8 @@ test("a record without values is a record: it obeys CNAME, is there once, and co
   assert.deepEqual(
     parseErrors.map(({ line, column, detail }) => [line, column, detail.slice(0, 65)]),
     [
-      [5, 1, "auto_populate www A: www has a CNAME record already"],
-      [7, 1, "auto_populate web AAAA: web has a CNAME record already"],
+      [5, 1, "auto_populate www A: www has a record of type CNAME already"],
+      [7, 1, "auto_populate web AAAA: web has a record of type CNAME already"],
       [12, 1, 'auto_populate x.d.test. A: must be relative to the zone, and "x.d'],
     ],
   );

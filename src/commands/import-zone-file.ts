@@ -271,7 +271,7 @@ function draftRecords(reading: Reading, zone: ZoneBody, marks: readonly AutoPopu
     const types = typesAt.get(name) ?? [];
     const rival = ownershipConflict(type, types, name);
     if (rival !== undefined) {
-      addError(reading, line, column, `${title}: ${name} has a ${rival} record already`);
+      addError(reading, line, column, `${title}: ${name} has a record of type ${rival} already`);
       return;
     }
     typesAt.set(name, [...types, type]);

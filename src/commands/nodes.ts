@@ -1,6 +1,6 @@
 /**
  * The nodes of the cluster: each writes itself into the store, so that all know it also while it is away, and what is live
- * of them comes from the node layer. A node that was removed is dialled no more until it starts again.
+ * of them comes from the node layer. A node that was removed is dialled no more until it is back.
  */
 import type { NodeView } from "../model/node.ts";
 import type { NodeBody } from "../model/objects.ts";
@@ -76,8 +76,8 @@ export function requireNode(store: NodeReader, cluster: Pick<ClusterView, "nodes
 }
 
 /**
- * Removes a node that has stopped, as one command: all nodes forget it, and it comes back when it starts again. Throws
- * `node_alive` for this node and for one that is, or may be, running.
+ * Removes a node that has stopped, as one command: all nodes forget it, and it comes back when it starts again, or can be
+ * reached again where it was only cut off. Throws `node_alive` for this node and for one that is, or may be, running.
  */
 export async function deleteNode(
   context: CommandContext,
@@ -105,7 +105,7 @@ export async function deleteNode(
 
 /**
  * Writes this node as it is now, where that differs from what is stored; true where it did. For the node layer, at the
- * start of a node that has synced: before that it would not see that it was there already.
+ * start of a node that has synced (before that it would not see that it was there already), and when it was removed while it lived.
  */
 export function announceSelf(context: CommandContext, self: NodeBody): Promise<boolean> {
   return runCommand(context, SYSTEM, (tx) => {
@@ -119,15 +119,21 @@ export function announceSelf(context: CommandContext, self: NodeBody): Promise<b
   });
 }
 
-/** Calls `forget` for each node that somebody removes, here or elsewhere. The result ends it. */
+/**
+ * Calls `forget` for each node that somebody removes, here or elsewhere, and `onSelf` where it is this one: it was away while that
+ * was done. The result ends it.
+ */
 export function followRemovedNodes(
   store: Pick<Store, "onChange" | "nodeId">,
   forget: (id: string) => void,
+  onSelf: () => void,
 ): () => void {
   return store.onChange(({ changes }) => {
     for (const { kind, key, after } of changes) {
       const [id] = key;
-      if (kind === "node" && after === undefined && id !== undefined && id !== store.nodeId) forget(id);
+      if (kind !== "node" || after !== undefined || id === undefined) continue;
+      if (id === store.nodeId) onSelf();
+      else forget(id);
     }
   });
 }

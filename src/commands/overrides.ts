@@ -23,8 +23,8 @@ function refuseOwnedName(tx: Pick<StoreReader, "list">, override: OverrideBody):
   if (rival === undefined) return;
   throw new Refusal(
     "name_owned",
-    `${override.name} has a ${rival.type} override; ${override.type} and ${rival.type} cannot stand at one name`,
-    [{ pointer: "/name", detail: `a ${rival.type} override has this name` }],
+    `${override.name} has an override of type ${rival.type}; ${override.type} and ${rival.type} cannot stand at one name`,
+    [{ pointer: "/name", detail: `an override of type ${rival.type} has this name` }],
     { override_id: rival.id, override_name: rival.name, override_type: rival.type },
   );
 }

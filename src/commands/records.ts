@@ -52,8 +52,8 @@ export function refuseOwnedName(tx: Pick<StoreReader, "list">, record: RecordBod
   if (rival === undefined) return;
   throw new Refusal(
     "name_owned",
-    `${fqdnOf(record)} has a ${rival.type} record; ${record.type} and ${rival.type} cannot stand at one name`,
-    [{ pointer: "/name", detail: `a ${rival.type} record has this name` }],
+    `${fqdnOf(record)} has a record of type ${rival.type}; ${record.type} and ${rival.type} cannot stand at one name`,
+    [{ pointer: "/name", detail: `a record of type ${rival.type} has this name` }],
     collision(rival),
   );
 }

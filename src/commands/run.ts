@@ -111,13 +111,30 @@ export function requireMatch(caller: Caller, stored: Stored): void {
   throw new Refusal("precondition_failed", "If-Match names another version than the current one");
 }
 
+/** As `requireMatch`, of what may not be stored yet: then no If-Match fits, "*" neither. */
+export function requireCurrent(caller: Caller, stored: Stored | undefined): void {
+  if (stored !== undefined) requireMatch(caller, stored);
+  else if (caller.ifMatch !== undefined) {
+    throw new Refusal("precondition_failed", "If-Match names a version, and nothing is stored yet");
+  }
+}
+
 const BASE32 = "abcdefghijklmnopqrstuvwxyz234567";
 const ID_CHARACTERS = 20;
 
+/** Random bytes for that many ids are drawn at once: an import makes tens of thousands. */
+const IDS_DRAWN = 256;
+let drawn = randomBytes(0);
+let used = 0;
+
 /** A new id of that kind, 100 random bits. */
 export function newId(kind: keyof typeof ID_PREFIXES): string {
+  if (used === drawn.length) {
+    drawn = randomBytes(IDS_DRAWN * ID_CHARACTERS);
+    used = 0;
+  }
   let text = "";
-  for (const byte of randomBytes(ID_CHARACTERS)) text += BASE32[byte & 31];
+  for (const end = used + ID_CHARACTERS; used < end; used++) text += BASE32[(drawn[used] ?? 0) & 31];
   return `${ID_PREFIXES[kind]}_${text}`;
 }
 

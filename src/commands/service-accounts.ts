@@ -93,7 +93,7 @@ export function revokeServiceAccount({ context }: SignIn, caller: Caller, id: st
 
 /**
  * Makes a new secret, if `version` (the one that the caller knows) is the current one or left out; the old one ends at
- * once. One behind is the same call again and changes nothing. Throws `version_mismatch` for any other, `conflict` for
+ * once. One behind is the same call again: it changes nothing, and is noted so. Throws `version_mismatch` for any other, `conflict` for
  * what could not be used, and where another node issued the account.
  */
 export function rotateServiceAccount(
@@ -120,7 +120,10 @@ export function rotateServiceAccount(
       });
     }
     requireMatch(caller, before);
-    if (outcome === "done") return { stored: before, token: undefined };
+    if (outcome === "done") {
+      noteWrite(tx, "update", { stored: before, before }, account.name, "rotated already");
+      return { stored: before, token: undefined };
+    }
     const { token, secretHash } = newToken(account.id);
     const stored = tx.put(KIND, { ...account, version: account.version + 1, secret_hash: secretHash });
     noteWrite(tx, "update", { stored, before }, account.name, "with a new token");

@@ -2,7 +2,7 @@
 import { SUBNET_MAPPINGS_MAX } from "../model/limits.ts";
 import { Refusal } from "../model/refusal.ts";
 import { type SubnetMappingCreate, subnetMappingFromCreate } from "../model/subnet-mapping.ts";
-import type { StoreReader } from "../store/store.ts";
+import { LIST_PAGE_MAX, type StoreReader } from "../store/store.ts";
 import { noteDelete, noteWrite, type WriteOutcome } from "./audit-outcome.ts";
 import { permitUnconfined } from "./permit.ts";
 import { type Caller, type CommandContext, newId, requireById, requireMatch, runCommand } from "./run.ts";
@@ -40,7 +40,7 @@ export function deleteSubnetMapping(context: CommandContext, caller: Caller, id:
   });
 }
 
-/** The regions of all mappings, and the node's own where it has one: each once, in the order of their text. */
+/** The regions of all mappings and of all nodes: each once, in the order of their text. `nodeRegion`: this node's own. */
 export async function listRegions(
   store: Pick<StoreReader, "list">,
   nodeRegion: string | undefined,
@@ -50,5 +50,6 @@ export async function listRegions(
   for await (const slice of scanSlices(store, "subnet-mapping", { signal })) {
     for (const { body } of slice) regions.add(body.region_id);
   }
+  for (const { body } of store.list("node", { limit: LIST_PAGE_MAX })) if (body.region !== "") regions.add(body.region);
   return [...regions].sort();
 }

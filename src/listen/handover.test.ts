@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { waitFor } from "../../tests/support/wait.ts";
 import { TRANSPORT } from "../image/counters.ts";
 import { HANDOVER_KIND, HANDOVER_RING, handoverRing } from "../image/handover.ts";
-import { CONTROL, createSharedImage, HANDOVER_DATA_BYTES } from "../image/shared.ts";
+import { CONTROL, createSharedImage, HANDOVER_DATA_BYTES, ROUTE } from "../image/shared.ts";
 import { createHandover, openHandoverInbox } from "./handover.ts";
 import {
   recordAddress,
@@ -18,6 +18,7 @@ import {
   recordToken,
   recordTransport,
 } from "./handover-record.ts";
+import { PRIMARY_HANDED_OVER_MAX } from "./limits.ts";
 
 const ADDRESS = Uint8Array.of(192, 0, 2, 1);
 
@@ -187,4 +188,36 @@ test("two threads push with pauses of any length, and no wake is lost", async ()
     await round();
     return sleeps > 500;
   });
+});
+
+test("of what anybody may send for keys and zones a bounded number waits, and leaves room for the rest", () => {
+  const query = Buffer.alloc(60);
+  for (const from of [0, 2 ** 31 - 70_000, -70_000]) {
+    const shared = createSharedImage(1);
+    const { words } = handoverRing(shared, 0);
+    words[HANDOVER_RING.HEAD] = from & ~3;
+    words[HANDOVER_RING.TAIL] = from & ~3;
+    const handover = createHandover(shared, 0);
+    const inbox = openHandoverInbox(shared, [0]);
+    const push = (route: number) =>
+      handover.admits(route) && handover.pushMessage(1, TRANSPORT.TCP, ADDRESS, 5_353, query, 0, query.length);
+    const count = (times: number, route: number) =>
+      Array.from({ length: times }, () => push(route)).filter(Boolean).length;
+    const take = (most: number) => inbox.drain(most, () => {});
+    for (let round = 0; round < 20; round++) {
+      assert.equal(count(2_000, ROUTE.PRIMARY), PRIMARY_HANDED_OVER_MAX);
+      assert.equal(count(1_000, 1), 1_000);
+      take(10);
+      assert.equal(count(2_000, ROUTE.PRIMARY), 10);
+      take(100_000);
+    }
+  }
+});
+
+test("one that was admitted and found the ring full keeps nobody out for ever", () => {
+  const { handover, take, push } = openRing();
+  while (push(1, Buffer.alloc(60_000)));
+  for (let time = 0; time < 3 * PRIMARY_HANDED_OVER_MAX; time++) handover.admits(ROUTE.PRIMARY);
+  take();
+  assert.ok(handover.admits(ROUTE.PRIMARY));
 });

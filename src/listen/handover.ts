@@ -4,7 +4,8 @@
  */
 import type { Transport } from "../image/counters.ts";
 import { HANDOVER, HANDOVER_KIND, HANDOVER_RING, type HandoverRing, handoverRing } from "../image/handover.ts";
-import { CONTROL, HANDOVER_DATA_BYTES, type SharedImage } from "../image/shared.ts";
+import { CONTROL, HANDOVER_DATA_BYTES, ROUTE, type SharedImage } from "../image/shared.ts";
+import { PRIMARY_HANDED_OVER_MAX } from "./limits.ts";
 
 const OFFSET_MASK = HANDOVER_DATA_BYTES - 1;
 /** Where the port stands in a socket name of either family. */
@@ -13,6 +14,12 @@ const MESSAGE_NAME_BYTES = 4;
 
 /** The end of the thread that takes queries; it is the only one that pushes into its ring. */
 export type Handover = {
+  /**
+   * To be asked before each push of a query, with the route of its need. False: so many of ROUTE.PRIMARY are in the ring that
+   * this one is to be told that there is no room. Anybody may send them, and each takes time: others are not to wait behind
+   * a ring full of them.
+   */
+  readonly admits: (route: number) => boolean;
   /**
    * A query whose answer leaves on the thread's socket number `socket`. Address, socket name, control message and query lie
    * in `bytes`, each at its offset. False: the ring is full.
@@ -50,6 +57,8 @@ export function createHandover(shared: SharedImage, thread: number): Handover {
   const { words, data, bytes: target } = ring;
   const control = new Int32Array(shared.control);
 
+  const admits = createAdmission(ring);
+
   const copy = (source: Uint8Array, from: number, to: number, length: number) => {
     for (let at = 0; at < length; at++) target[to + at] = source[from + at]!;
   };
@@ -64,6 +73,7 @@ export function createHandover(shared: SharedImage, thread: number): Handover {
     data.setUint16(at + HANDOVER.CONTROL_BYTES, 0, true);
   };
   return {
+    admits,
     pushDatagram: (
       bytes,
       socket,
@@ -117,6 +127,24 @@ export function createHandover(shared: SharedImage, thread: number): Handover {
       if (Atomics.load(control, CONTROL.RESOLVE_SLEEPS) === 0) return;
       if (Atomics.compareExchange(control, CONTROL.RESOLVE_SLEEPS, 1, 0) === 1) wakeResolve(control);
     },
+  };
+}
+
+/** Knows where the latest of ROUTE.PRIMARY were put: the oldest of them has been taken once the tail has passed it. */
+function createAdmission({ words }: HandoverRing): (route: number) => boolean {
+  const places = new Int32Array(PRIMARY_HANDED_OVER_MAX).fill(words[HANDOVER_RING.HEAD]! - HANDOVER_DATA_BYTES - 1);
+  let next = 0;
+  return (route) => {
+    if (route !== ROUTE.PRIMARY) return true;
+    const head = words[HANDOVER_RING.HEAD]!;
+    const tail = Atomics.load(words, HANDOVER_RING.TAIL);
+    const place = places[next]!;
+    // Positions wrap: what lies further back than the ring is long was taken long ago.
+    const isInReach = (head - place) >>> 0 <= HANDOVER_DATA_BYTES;
+    if (head !== tail && isInReach && ((tail - place) | 0) <= 0) return false;
+    places[next] = head;
+    next = (next + 1) % PRIMARY_HANDED_OVER_MAX;
+    return true;
   };
 }
 

@@ -5,8 +5,6 @@ import {
   FRAME_BYTES_MAX,
   FRAME_FLAG,
   FRAME_HEADER_BYTES,
-  HTTP2_ERROR,
-  makeNumbersFrame,
   putFrameHeader,
   WINDOW_FIRST,
   WINDOW_MAX,
@@ -17,7 +15,7 @@ export type Http2Output = {
   /** The stream may be answered from now on. */
   readonly open: (stream: number) => void;
   /** Answers a stream and ends it; `onSent` is called once, when the last byte is handed to the system, or never will be. */
-  readonly answer: (stream: number, fields: Buffer, body: Uint8Array, isHeardOut: boolean, onSent: () => void) => void;
+  readonly answer: (stream: number, fields: Buffer, body: Uint8Array, onSent: () => void) => void;
   /** The client has reset the stream. */
   readonly forget: (stream: number) => void;
   /** The window of a stream, or of the connection (0), is wider by so much. False: wider than it may be. */
@@ -35,7 +33,6 @@ type Blocked = {
   readonly stream: number;
   readonly body: Uint8Array;
   at: number;
-  readonly isHeardOut: boolean;
   readonly onSent: () => void;
 };
 
@@ -90,7 +87,7 @@ export function createHttp2Output(socket: Writable, onDrained: () => void): Http
   const { put, waitingBytes } = createWriter(socket, onDrained);
 
   const send = (answer: Blocked) => {
-    const { stream, body, isHeardOut, onSent } = answer;
+    const { stream, body, onSent } = answer;
     for (;;) {
       const left = body.length - answer.at;
       const length = Math.min(left, FRAME_BYTES_MAX, connectionWindow, windows.get(stream) ?? 0);
@@ -98,7 +95,7 @@ export function createHttp2Output(socket: Writable, onDrained: () => void): Http
       const isLast = length === left;
       connectionWindow -= length;
       windows.set(stream, (windows.get(stream) ?? 0) - length);
-      const frame = dataFrame(stream, body.subarray(answer.at, answer.at + length), isLast, isHeardOut);
+      const frame = dataFrame(stream, body.subarray(answer.at, answer.at + length), isLast);
       answer.at += length;
       if (!isLast) {
         put(frame);
@@ -115,16 +112,16 @@ export function createHttp2Output(socket: Writable, onDrained: () => void): Http
   return {
     control: (frame) => put(frame),
     open: (stream) => windows.set(stream, firstWindow),
-    answer: (stream, fields, body, isHeardOut, onSent) => {
+    answer: (stream, fields, body, onSent) => {
       const window = windows.get(stream);
       if (window === undefined) return onSent();
       if (body.length <= Math.min(FRAME_BYTES_MAX, connectionWindow, window)) {
         connectionWindow -= body.length;
         windows.delete(stream);
-        return put(wholeAnswer(stream, fields, body, isHeardOut), onSent);
+        return put(wholeAnswer(stream, fields, body), onSent);
       }
       put(headersFrame(stream, fields, false));
-      send({ stream, body, at: 0, isHeardOut, onSent });
+      send({ stream, body, at: 0, onSent });
     },
     forget: (stream) => {
       windows.delete(stream);
@@ -161,25 +158,15 @@ function headersFrame(stream: number, fields: Buffer, isLast: boolean): Buffer {
   return bytes;
 }
 
-/** Behind an answer to a request that has not ended, NO_ERROR asks the client to send no more of it (section 8.1). */
-function end(stream: number, isHeardOut: boolean): Buffer {
-  return isHeardOut ? NOTHING : makeNumbersFrame(FRAME.RST_STREAM, stream, HTTP2_ERROR.NO_ERROR);
-}
-
-const NOTHING = Buffer.alloc(0);
-
-function dataFrame(stream: number, body: Uint8Array, isLast: boolean, isHeardOut: boolean): Buffer {
-  const reset = isLast ? end(stream, isHeardOut) : NOTHING;
-  const bytes = Buffer.allocUnsafe(FRAME_HEADER_BYTES + body.length + reset.length);
+function dataFrame(stream: number, body: Uint8Array, isLast: boolean): Buffer {
+  const bytes = Buffer.allocUnsafe(FRAME_HEADER_BYTES + body.length);
   const flags = isLast ? FRAME_FLAG.END_STREAM : 0;
   bytes.set(body, putFrameHeader(bytes, 0, body.length, FRAME.DATA, flags, stream));
-  bytes.set(reset, FRAME_HEADER_BYTES + body.length);
   return bytes;
 }
 
-function wholeAnswer(stream: number, fields: Buffer, body: Uint8Array, isHeardOut: boolean): Buffer {
+function wholeAnswer(stream: number, fields: Buffer, body: Uint8Array): Buffer {
   const isEmpty = body.length === 0;
   const head = headersFrame(stream, fields, isEmpty);
-  if (!isEmpty) return Buffer.concat([head, dataFrame(stream, body, true, isHeardOut)]);
-  return isHeardOut ? head : Buffer.concat([head, end(stream, isHeardOut)]);
+  return isEmpty ? head : Buffer.concat([head, dataFrame(stream, body, true)]);
 }

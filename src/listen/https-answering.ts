@@ -52,7 +52,8 @@ export function createAnswering({ answerer, resolving, counters, onFailure, now 
     // Who resolves does not say whether a chain led to a choice for the client. The next one is answered here.
     const onResolved = (bytes: Uint8Array | undefined) =>
       reply(bytes === undefined ? NO_ANSWER : { bytes, isForClient: true });
-    if (resolving.handOver(transport, address, port, scratch, 0, received, onResolved)) return TAKEN;
+    const isAdmitted = resolving.admits(answerer.need.route);
+    if (isAdmitted && resolving.handOver(transport, address, port, scratch, 0, received, onResolved)) return TAKEN;
     counters[COUNTER.HANDOVER_FULL]! += 1;
     return answerer.answerNow(scratch, 0, received, room, address, 0, address.length, transport, EDE.OTHER);
   };

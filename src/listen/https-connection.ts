@@ -122,21 +122,26 @@ export function refusalFields(
   return status === 405 ? { ...REFUSAL_FIELDS, allow: DOH_METHODS } : REFUSAL_FIELDS;
 }
 
-/** Collects a body. */
+/** Takes a body. */
 export type Body = {
+  readonly kind: "collected" | "passed-over";
   /** False: there is more than a message may have, or than the connection may hold. */
   readonly add: (chunk: Buffer) => boolean;
   /** The message; a status where it is none. */
   readonly end: () => Buffer | RefusedStatus;
 };
 
-/** Takes no note of a body: nothing in it changes the status, but some clients fail where they are answered before they have sent it. */
-export function passOverBody(status: RefusedStatus): Body {
+/**
+ * Takes no note of a body that cannot change the status any more. It is heard out as far as `limits.passedBytes`, since some
+ * clients fail where they are answered before they have sent it.
+ */
+export function passOverBody(status: RefusedStatus, { passedBytes }: HttpsLimits): Body {
   let bytes = 0;
   return {
+    kind: "passed-over",
     add: (chunk) => {
       bytes += chunk.length;
-      return bytes <= STREAM_MESSAGE_BYTES;
+      return bytes <= passedBytes;
     },
     end: () => status,
   };
@@ -145,6 +150,7 @@ export function passOverBody(status: RefusedStatus): Body {
 export function collectBody(book: Book, exchange: Exchange): Body {
   let collected: Buffer | undefined;
   return {
+    kind: "collected",
     add: (chunk) => {
       collected = collected === undefined ? chunk : Buffer.concat([collected, chunk]);
       book.hold(exchange, collected.length);

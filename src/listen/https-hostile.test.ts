@@ -217,15 +217,43 @@ test("a refused request is answered at the end of its body, so that nobody who s
   raw.socket.write(makeFrame(FRAME.DATA, FRAME_FLAG.END_STREAM, 1, Buffer.from("x")));
   const ofFirst = () => raw.frames().filter(({ stream }) => stream === 1);
   await waitFor("it is answered", 5_000, () => ofFirst().length > 0);
-  // One that goes on for longer than any message is answered, and told to stop.
-  raw.socket.write(makeFrame(FRAME.HEADERS, FRAME_FLAG.END_HEADERS, 5, wrong));
-  raw.socket.write(repeat(makeFrame(FRAME.DATA, 0, 5, Buffer.alloc(16_384)), 4));
-  await waitFor("it is told to stop", 5_000, () => raw.frames().some(({ type }) => type === FRAME.RST_STREAM));
   assert.deepEqual(
     ofFirst().map(({ type, flags }) => [type, flags]),
     [[FRAME.HEADERS, END]],
   );
   raw.socket.destroy();
+});
+
+test("a body that is too long is answered at its end, and where it has none for long the client is told to stop", async () => {
+  await using lab = await openHttpsLab({ limits: { passedBytes: 32_768 } });
+  const raw = await openRaw(lab);
+  const of = (stream: number) =>
+    raw
+      .frames()
+      .filter((frame) => frame.stream === stream)
+      .map(({ type }) => type);
+  const isAnswered = (stream: number) => waitFor("it is answered", 5_000, () => of(stream).length > 0);
+  const piece = (stream: number, flags = 0) => makeFrame(FRAME.DATA, flags, stream, Buffer.alloc(16_384));
+  const begin = (stream: number, more: Buffer = NOTHING) =>
+    makeFrame(FRAME.HEADERS, FRAME_FLAG.END_HEADERS, stream, Buffer.concat([POST, more]));
+  // The first 65,535 bytes could be a message; of the rest as many are passed over.
+  raw.socket.write(Buffer.concat([begin(1), repeat(piece(1), 5), getFrame(3, ECHO)]));
+  await isAnswered(3);
+  assert.deepEqual(of(1), []);
+  raw.socket.write(piece(1, FRAME_FLAG.END_STREAM));
+  await isAnswered(1);
+  // What says that it is longer is answered at once, and what becomes so when it does: one stops by itself, the other does not.
+  raw.socket.write(begin(5, fields({ "content-length": "65536" })));
+  raw.socket.write(Buffer.concat([begin(7), repeat(piece(7), 8)]));
+  await isAnswered(5);
+  await isAnswered(7);
+  const pings = () => raw.frames().filter(({ type, flags }) => type === FRAME.PING && flags === 0).length;
+  assert.equal(pings(), 0);
+  raw.socket.write(makeFrame(FRAME.DATA, FRAME_FLAG.END_STREAM, 5, NOTHING));
+  await waitFor("there is a frame behind its end", 5_000, () => pings() === 1);
+  lab.pass(HTTPS_LIMITS.unheardMs);
+  await waitFor("the other is told to stop", 5_000, () => of(7).includes(FRAME.RST_STREAM));
+  assert.deepEqual([of(1), of(5), of(7)], [[FRAME.HEADERS], [FRAME.HEADERS], [FRAME.HEADERS, FRAME.RST_STREAM]]);
 });
 
 test("requests beyond those that may be open are refused, and the client may ask again", async () => {

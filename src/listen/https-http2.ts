@@ -5,9 +5,18 @@
 import type { TLSSocket } from "node:tls";
 import { COUNTER } from "../image/counters.ts";
 import { type AnswerFieldName, encodeFields } from "./http2-fields.ts";
-import { FRAME, HTTP2_ERROR, type Http2Error, makeNumbersFrame, makeSettings, SETTING } from "./http2-frames.ts";
+import {
+  FRAME,
+  HTTP2_ERROR,
+  type Http2Error,
+  makeFrame,
+  makeNumbersFrame,
+  makeSettings,
+  SETTING,
+} from "./http2-frames.ts";
 import { createHttp2Input } from "./http2-input.ts";
 import { createHttp2Output, type Http2Output } from "./http2-output.ts";
+import { createUnheardStreams, type UnheardStreams } from "./http2-unheard.ts";
 import type { DohAnswer, Reply } from "./https-answering.ts";
 import {
   type Body,
@@ -23,8 +32,8 @@ import {
 import { DOH_MEDIA_TYPE, DOH_METHODS, type RefusedStatus, readRequest } from "./https-request.ts";
 import type { HttpsLimits } from "./limits.ts";
 
-/** A body fits into the first window of its stream, with whatever padding: that need never be made wider. */
-const STREAM_WINDOW = 2 ** 18;
+/** A body that is heard out fits into the first window of its stream, with usual padding: that is never made wider. */
+const STREAM_WINDOW = 2 ** 21;
 /** Frames that the client does not take, in bytes, above which nothing more is read. */
 const OUTPUT_BYTES_MAX = 2 ** 17;
 
@@ -40,6 +49,7 @@ type Session = {
   readonly output: Http2Output;
   readonly book: Book;
   readonly requests: Map<number, Request>;
+  readonly unheard: UnheardStreams;
   readonly address: Uint8Array;
   readonly port: number;
   lastStream: number;
@@ -62,7 +72,9 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
   let isOver = false;
   const leaveWhenDone = () => {
     if (isOver) socket.end();
-    else if (isLeaving && session.book.isIdle() && output.waitingBytes() === 0) socket.destroySoon();
+    else if (isLeaving && session.book.isIdle() && output.waitingBytes() === 0 && !session.unheard.resetAll()) {
+      socket.destroySoon();
+    }
   };
   const output = createHttp2Output(socket, () => {
     if (socket.isPaused()) socket.resume();
@@ -72,6 +84,12 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
     ...{ context, output, address, port: socket.remotePort ?? 0, lastStream: 0 },
     book: openBook(context),
     requests: new Map(),
+    unheard: createUnheardStreams({
+      reset: (stream) => output.control(makeNumbersFrame(FRAME.RST_STREAM, stream, HTTP2_ERROR.NO_ERROR)),
+      waitMs: limits.unheardMs,
+      max: limits.maxStreams,
+      now,
+    }),
   };
   const input = createHttp2Input({
     output,
@@ -113,6 +131,7 @@ export function serveHttp2(context: HttpsContext, socket: TLSSocket, address: Ui
   });
   return {
     sweep: (nowMs) => {
+      session.unheard.sweep(nowMs);
       const verdict = session.book.verdict(nowMs);
       if (verdict === "overdue") cut();
       else if (verdict === "idle" && isLeaving) socket.destroy();
@@ -136,7 +155,8 @@ function takeRequest(session: Session, stream: number, fields: Fields, isLast: b
   requests.set(stream, request);
   const asked = readRequest({ ...fields, method: fields.method ?? "", target: fields.target ?? "" });
   const reply: Reply = (answer) => answerRequest(session, stream, answer);
-  if (asked.kind === "refused" && !isLast && asked.status !== 413) request.body = passOverBody(asked.status);
+  const isEndless = Number(fields.contentLength) > context.limits.passedBytes;
+  if (asked.kind === "refused" && !isLast && !isEndless) request.body = passOverBody(asked.status, context.limits);
   else if (asked.kind === "refused") reply(asked.status);
   else if (book.isFull()) reply(503);
   else if (asked.kind === "message") context.answering.answer(asked.message, address, port, reply);
@@ -146,6 +166,8 @@ function takeRequest(session: Session, stream: number, fields: Fields, isLast: b
 }
 
 function takeBody(session: Session, stream: number, chunk: Buffer, isLast: boolean): void {
+  // curl 7.88 stops sending when it sees the status, and then waits for another frame, whichever, before it looks further.
+  if (isLast && session.unheard.end(stream)) session.output.control(makeFrame(FRAME.PING, 0, 0, PING));
   const request = session.requests.get(stream);
   if (request === undefined) return;
   request.isHeardOut = isLast;
@@ -154,6 +176,11 @@ function takeBody(session: Session, stream: number, chunk: Buffer, isLast: boole
   const reply: Reply = (answer) => answerRequest(session, stream, answer);
   const hasRoom = body.add(Buffer.from(chunk));
   if (hasRoom && !isLast) return;
+  if (!hasRoom && !isLast && body.kind === "collected") {
+    session.book.hold(request.exchange, 0);
+    request.body = passOverBody(413, session.context.limits);
+    return;
+  }
   request.body = undefined;
   const message = hasRoom ? body.end() : 413;
   if (typeof message === "number") reply(message);
@@ -161,7 +188,7 @@ function takeBody(session: Session, stream: number, chunk: Buffer, isLast: boole
 }
 
 function answerRequest(
-  { context, output, requests, book }: Session,
+  { context, output, requests, unheard, book }: Session,
   stream: number,
   answer: DohAnswer | RefusedStatus,
 ) {
@@ -170,18 +197,24 @@ function answerRequest(
   if (request === undefined) return;
   requests.delete(stream);
   const { exchange, isHeardOut } = request;
-  const onSent = () => book.end(exchange);
+  if (!isHeardOut) unheard.begin(stream);
+  const onSent = () => {
+    unheard.sent(stream);
+    book.end(exchange);
+  };
   if (typeof answer === "number") {
     context.counters[COUNTER.HTTPS_REFUSED]! += 1;
-    return output.answer(stream, refusalBlock(answer, context.date()), NOTHING, isHeardOut, onSent);
+    return output.answer(stream, refusalBlock(answer, context.date()), NOTHING, onSent);
   }
   book.hold(exchange, answer.bytes.length);
-  output.answer(stream, answerBlock(answer, context.date()), answer.bytes, isHeardOut, onSent);
+  output.answer(stream, answerBlock(answer, context.date()), answer.bytes, onSent);
 }
 
 const NOTHING = Buffer.alloc(0);
+const PING = Buffer.alloc(8);
 
-function forget({ requests, book }: Session, stream: number): void {
+function forget({ requests, unheard, book }: Session, stream: number): void {
+  unheard.end(stream);
   const request = requests.get(stream);
   requests.delete(stream);
   if (request !== undefined) book.end(request.exchange);

@@ -68,6 +68,9 @@ export const STREAM_LIMITS: StreamLimits = {
   drainMs: 2_000,
 };
 
+/** Messages for updaters and secondaries, signed ones among them, that wait of one thread: a tenth of what its ring has room for. */
+export const PRIMARY_HANDED_OVER_MAX = 256;
+
 /** The longest DNS message over a stream: its length has two bytes (RFC 1035 section 4.2.2). */
 export const STREAM_MESSAGE_BYTES = 65_535;
 
@@ -105,6 +108,10 @@ export type HttpsLimits = {
   readonly requestMs: number;
   /** Who broke a rule has so long to hear of it, while what it sends is passed over. */
   readonly lingerMs: number;
+  /** A body that is refused is heard out to its end up to so many bytes, none of which are kept. */
+  readonly passedBytes: number;
+  /** Who has its answer has so long to end its body, before it is asked to stop. */
+  readonly unheardMs: number;
   /** A connection without a request under way is closed after this time, */
   readonly idleMs: number;
   /** and every one after this. */
@@ -124,6 +131,8 @@ export const HTTPS_LIMITS: HttpsLimits = {
   idlePerSecond: 64,
   requestMs: 15_000,
   lingerMs: 500,
+  passedBytes: 2 ** 20,
+  unheardMs: 1_000,
   idleMs: 30_000,
   lifetimeMs: 3_600_000,
   maxQueuedBytes: 2 ** 20,

@@ -10,7 +10,7 @@ import { createFlows, type OnResolved } from "./flows.ts";
 import { createHandover, type Handover } from "./handover.ts";
 import { HANDED_OVER_MAX, HANDED_OVER_MS, HANDED_OVER_SWEEP_MS } from "./limits.ts";
 
-export type Resolving = Pick<Handover, "pushRefresh" | "wake"> & {
+export type Resolving = Pick<Handover, "admits" | "pushRefresh" | "wake"> & {
   /** The query is in bytes[at, at + length). False: there is no room for it, and `onResolved` is not called. */
   readonly handOver: (
     transport: Transport,
@@ -81,6 +81,7 @@ export function createResolving({ shared, thread, start, port, now }: ResolvingO
   timer.unref();
   listen(current);
   return {
+    admits: handover.admits,
     pushRefresh: handover.pushRefresh,
     wake: handover.wake,
     handOver: (transport, address, clientPort, bytes, at, length, onResolved) => {

@@ -39,7 +39,15 @@ function openLab(taken = new Set<number>()) {
     await waitFor(wanted.join(), 5_000, () => done.length >= wanted.length);
     assert.deepEqual(done.splice(0), wanted);
   };
-  return { ...it, expect, lines, taken, opening, slow };
+  /** What is wished, and whether it has become so. */
+  const apply = (settings: Parameters<typeof it.apply>[0]) => {
+    const wish = { isSettled: false };
+    void it.apply(settings).then(() => {
+      wish.isSettled = true;
+    });
+    return wish;
+  };
+  return { ...it, apply, expect, lines, taken, opening, slow };
 }
 
 test("nothing listens before there is a certificate", async () => {
@@ -101,4 +109,27 @@ test("what is wanted while a listener opens is done when it has", async () => {
   lab.apply({ dot: undefined, doh: undefined });
   for (const open of lab.opening.splice(0)) open();
   await lab.expect("dot 2 retired", "dot 3 open two", "dot 3 retired");
+});
+
+test("a wish is settled when it is so, or cannot be for now, and with it those before", async () => {
+  const lab = openLab(new Set([9]));
+  const settles = (wish: { readonly isSettled: boolean }) => waitFor("it is settled", 5_000, () => wish.isSettled);
+  await settles(lab.apply({ dot: at(1), doh: at(2) }));
+  lab.setIdentity(ONE);
+  await lab.expect("dot 1 open one", "doh 2 open one");
+  await settles(lab.apply({ dot: at(1), doh: at(2) }));
+  await settles(lab.apply({ dot: at(9), doh: undefined }));
+  await lab.expect("dot 1 retired", "doh 2 retired");
+
+  lab.slow(true);
+  const first = lab.apply({ dot: at(3), doh: undefined });
+  const second = lab.apply({ dot: at(4), doh: undefined });
+  await waitFor("it opens", 5_000, () => lab.opening.length > 0);
+  lab.opening.splice(0)[0]?.();
+  await lab.expect("dot 3 open one", "dot 3 retired");
+  await waitFor("the other opens", 5_000, () => lab.opening.length > 0);
+  assert.deepEqual([first.isSettled, second.isSettled], [false, false]);
+  lab.opening.splice(0)[0]?.();
+  await Promise.all([settles(first), settles(second)]);
+  await lab.expect("dot 4 open one");
 });

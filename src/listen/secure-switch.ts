@@ -9,7 +9,11 @@ import { SECURE_KIND, type SecureKind, type SecureServer } from "./secure-server
 export type SecureSettings = { readonly dot: Address | undefined; readonly doh: Address | undefined };
 
 export type SecureSwitch = {
-  readonly apply: (settings: SecureSettings) => void;
+  /**
+   * Resolves when it is so: the former addresses are given up, and the others bound, or found not to be had for now. They are
+   * tried again all the same.
+   */
+  readonly apply: (settings: SecureSettings) => Promise<void>;
   /** Nothing listens before there is one. */
   readonly setIdentity: (identity: Identity) => void;
   /** Gives up all addresses, for good. */
@@ -30,9 +34,8 @@ export function createSecureSwitch(options: SecureSwitchOptions): SecureSwitch {
   const dot = createOne(SECURE_KIND.DOT, options, () => identity);
   const doh = createOne(SECURE_KIND.DOH, options, () => identity);
   return {
-    apply: (settings) => {
-      dot.want(settings.dot);
-      doh.want(settings.doh);
+    apply: async (settings) => {
+      await Promise.all([dot.want(settings.dot), doh.want(settings.doh)]);
     },
     setIdentity: (next) => {
       identity = next;
@@ -40,14 +43,14 @@ export function createSecureSwitch(options: SecureSwitchOptions): SecureSwitch {
       doh.renew(next);
     },
     close: () => {
-      dot.want(undefined);
-      doh.want(undefined);
+      void dot.want(undefined);
+      void doh.want(undefined);
     },
   };
 }
 
 type One = {
-  readonly want: (address: Address | undefined) => void;
+  readonly want: (address: Address | undefined) => Promise<void>;
   readonly renew: (identity: Identity) => void;
 };
 
@@ -62,17 +65,22 @@ function createOne(
   let isOpening = false;
   let timer: NodeJS.Timeout | undefined;
   let fault = "";
+  const waiting: (() => void)[] = [];
+  const settled = () => {
+    for (const resolve of waiting.splice(0)) resolve();
+  };
   const isCurrent = () => wanted !== undefined && current !== undefined && sameAddress(wanted, current.asked);
 
   const settle = async () => {
     clearTimeout(timer);
-    if (isOpening || isCurrent()) return;
+    if (isOpening) return;
+    if (isCurrent()) return settled();
     if (current !== undefined) log("info", `${NAMES[kind]} no longer on ${addressToText(current.server.address)}`);
     current?.server.retire();
     current = undefined;
     const asked = wanted;
     const identity = identityOf();
-    if (asked === undefined || identity === undefined) return;
+    if (asked === undefined || identity === undefined) return settled();
     isOpening = true;
     try {
       const server = await open(kind, asked, identity);
@@ -91,12 +99,16 @@ function createOne(
     const latest = identityOf();
     if (latest !== undefined && latest !== identity) current?.server.setIdentity(latest);
     if (wanted === undefined || !sameAddress(asked, wanted)) settleAgain();
+    else settled();
   };
   const settleAgain = () => void settle();
   return {
     want: (address) => {
       wanted = address;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.push(resolve);
       settleAgain();
+      return promise;
     },
     renew: (identity) => {
       current?.server.setIdentity(identity);

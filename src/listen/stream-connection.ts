@@ -291,7 +291,8 @@ function answerInto(context: StreamContext, at: number, query: Uint8Array, state
     length = answerer.answer(output, start, received, room, address, 0, address.length, transport);
     if (answerer.refresh !== 0) resolving.pushRefresh(answerer.refresh);
     if (length === TAKEN) {
-      if (resolving.handOver(transport, address, port, output, start, received, onResolved)) {
+      const isAdmitted = resolving.admits(answerer.need.route);
+      if (isAdmitted && resolving.handOver(transport, address, port, output, start, received, onResolved)) {
         state.resolving += 1;
         return 0;
       }

@@ -123,7 +123,8 @@ function answerOne(loop: BatchLoop, batch: Batch, socket: number, index: number)
 }
 
 /** False: there is no room for it. */
-function handOver({ handover }: BatchLoop, batch: Batch, socket: number, index: number): boolean {
+function handOver({ answerer, handover }: BatchLoop, batch: Batch, socket: number, index: number): boolean {
+  if (!handover.admits(answerer.need.route)) return false;
   return handover.pushDatagram(
     batch.bytes,
     socket,

@@ -94,6 +94,7 @@ function handOver(
   client: RemoteInfo,
 ): boolean {
   const { UDP } = TRANSPORT;
+  if (!service.resolving.admits(service.answerer.need.route)) return false;
   return service.resolving.handOver(UDP, address, client.port, slot, 0, received, (answer) => {
     if (answer !== undefined) sendAnswer(service, socket, answer, client);
   });

@@ -1,6 +1,6 @@
 /** Documents of settings: what is configured, what applies, and what a PUT makes of them. */
 import { isDeepStrictEqual } from "node:util";
-import Type, { type TObject } from "typebox";
+import Type, { type TObject, type TProperties } from "typebox";
 import { configFaults } from "./config-rules.ts";
 import { CONFIG_SCHEMAS, CONFIG_UNSET, CONFIG_ZEROS, type ConfigName, type ConfigSettings } from "./config-schemas.ts";
 import { type FieldFault, refuseFaults } from "./refusal.ts";
@@ -14,21 +14,27 @@ export type ConfigReading<Name extends ConfigName> = {
   readonly effective: ConfigSettings<Name>;
 };
 
-/** The body of a PUT: any of the fields, null to leave one to its default, and `effective` as GET gave it. */
+/** Documents that a node reads when it starts: what applies is another matter than what is configured. */
+const READ_AT_START: ReadonlySet<ConfigName> = new Set(["replication"]);
+
+/** The body of a PUT: any of the fields, null to leave one to its default, and what applies as GET gave it. */
 export function configUpdateSchema(name: ConfigName): TObject {
   const fields = Object.entries(CONFIG_SCHEMAS[name].properties).map(([field, schema]) => [
     field,
     Type.Optional(Type.Union([schema, Type.Null()])),
   ]);
-  return Type.Object(
-    { ...Object.fromEntries(fields), effective: Type.Optional(Type.Unknown()) },
-    { additionalProperties: false },
-  );
+  const readOnly = Object.keys(appliesShape(name)).map((field) => [field, Type.Optional(Type.Unknown())]);
+  return Type.Object(Object.fromEntries([...fields, ...readOnly]), { additionalProperties: false });
 }
 
 /** The body of a GET. */
 export function configViewSchema(name: ConfigName): TObject {
-  return Type.Object({ ...CONFIG_SCHEMAS[name].properties, effective: CONFIG_SCHEMAS[name] });
+  return Type.Object({ ...CONFIG_SCHEMAS[name].properties, ...appliesShape(name) });
+}
+
+function appliesShape(name: ConfigName): TProperties {
+  const schema = CONFIG_SCHEMAS[name];
+  return { effective: schema, ...(READ_AT_START.has(name) && { effective_after_restart: schema }) };
 }
 
 /** What 0 stands for: of most documents the same on every node, of `replication` what the node's own configuration says. */
@@ -68,12 +74,17 @@ function isSettings<Name extends ConfigName>(name: Name, fields: unknown): field
   return checkShape(CONFIG_SCHEMAS[name], fields).length === 0;
 }
 
-/** GET's body, secrets masked. */
+/** GET's body, secrets masked. `applied`: what this node has read at its start, of a document that it reads then. */
 export function configView<Name extends ConfigName>(
   name: Name,
-  reading: ConfigReading<Name>,
+  { configured, effective }: ConfigReading<Name>,
+  applied?: ConfigSettings<Name>,
 ): Readonly<Record<string, unknown>> {
-  return { ...maskSettings(name, reading.configured), effective: maskSettings(name, reading.effective) };
+  return {
+    ...maskSettings(name, configured),
+    effective: maskSettings(name, applied ?? effective),
+    ...(applied && { effective_after_restart: maskSettings(name, effective) }),
+  };
 }
 
 function maskSettings(name: ConfigName, settings: object): Readonly<Record<string, unknown>> {
@@ -89,9 +100,14 @@ export function configWithUpdate<Name extends ConfigName>(
   stored: Readonly<Record<string, unknown>>,
   given: Readonly<Record<string, unknown>>,
   zeros?: ConfigZeros<Name>,
+  applied?: ConfigSettings<Name>,
 ): Readonly<Record<string, unknown>> {
-  const { effective, ...fields } = given;
-  refuseFaults(effectiveFaults(configView(name, configReading(name, stored, zeros)).effective, effective));
+  const { effective, effective_after_restart: afterRestart, ...fields } = given;
+  const shown = configView(name, configReading(name, stored, zeros), applied);
+  refuseFaults([
+    ...readOnlyFaults("/effective", shown.effective, effective),
+    ...readOnlyFaults("/effective_after_restart", shown.effective_after_restart, afterRestart),
+  ]);
   // A secret that is not given stays as one that is given as "***", and is bound to where it goes like that.
   const asked = { ...maskSecrets("config", { settings: stored }).settings, ...fields };
   const restored = restoreSecrets("config", { settings: asked }, { settings: stored });
@@ -109,7 +125,7 @@ export function configWithUpdate<Name extends ConfigName>(
 }
 
 /** Who sends back what GET gave means no change by it. */
-function effectiveFaults(shown: unknown, given: unknown): readonly FieldFault[] {
+function readOnlyFaults(pointer: string, shown: unknown, given: unknown): readonly FieldFault[] {
   if (given === undefined || isDeepStrictEqual(given, shown)) return [];
-  return [{ pointer: "/effective", detail: "is read-only and differs from what applies" }];
+  return [{ pointer, detail: "is read-only and differs from what applies" }];
 }

@@ -5,7 +5,9 @@ import { parseUpstream } from "../dns/upstream.ts";
 import { CommentShape, orNull } from "./answer-fields.ts";
 import * as limits from "./limits.ts";
 import { anyFullName, fullName } from "./names.ts";
-import type { FieldFault } from "./refusal.ts";
+import { readOnlyFaults } from "./put.ts";
+import type { ViewTimes } from "./record.ts";
+import { type FieldFault, refuseFaults } from "./refusal.ts";
 import type { IsOwnSocket } from "./upstreams.ts";
 
 export const DomainShape = Type.String({
@@ -69,6 +71,30 @@ export function ownSocketFaults(pointer: string, texts: readonly string[], isOwn
     if (address === undefined || !isOwn(address, parsed.upstream.port)) return [];
     return [{ pointer: `${pointer}/${index}`, detail: "is an address that this node itself answers on" }];
   });
+}
+
+type RouteBody = { readonly domain: string; readonly comment?: string };
+
+/** As the API shows it. */
+export function routeView(body: RouteBody, { createdAt, updatedAt }: ViewTimes): Record<string, unknown> {
+  return { ...body, created_at: createdAt, updated_at: updatedAt };
+}
+
+/** Throws `invalid_request` where an update would change what it cannot. */
+export function refuseReadOnly(view: Record<string, unknown>, given: Readonly<Record<string, unknown>>): void {
+  refuseFaults(readOnlyFaults(view, given, ["id", "created_at", "updated_at"]));
+}
+
+/** The body with its domain in the one spelling, and its comment, null for none. Throws `invalid_request` with every fault. */
+export function completeRoute<B extends RouteBody>(
+  body: B,
+  comment: string | null | undefined,
+  serverFaults: readonly FieldFault[],
+): B {
+  const domain = forwardDomain(body.domain);
+  refuseFaults([...(domain.kind === "fault" ? [domain.fault] : []), ...serverFaults]);
+  const whole = domain.kind === "domain" ? { ...body, domain: domain.domain } : body;
+  return comment === undefined || comment === null ? whole : { ...whole, comment };
 }
 
 /** What is allowed and seldom meant. */

@@ -2,17 +2,18 @@
 import { type Static, Type } from "typebox";
 import {
   CommentUpdate,
+  completeRoute,
   DomainShape,
-  forwardDomain,
   ownSocketFaults,
   READ_ONLY_FIELDS,
   ROUTE_VIEW,
+  refuseReadOnly,
+  routeView,
 } from "./forward-domain.ts";
 import * as limits from "./limits.ts";
 import type { ForwarderBody } from "./objects.ts";
-import { readOnlyFaults } from "./put.ts";
 import type { ViewTimes } from "./record.ts";
-import { refuseFaults } from "./refusal.ts";
+import type { FieldFault } from "./refusal.ts";
 import { type IsOwnSocket, upstreamFaults } from "./upstreams.ts";
 
 const UpstreamsShape = Type.Array(
@@ -51,15 +52,10 @@ export const ForwarderView = Type.Object({
   ...ROUTE_VIEW,
 });
 
-export function forwarderView(body: ForwarderBody, times: ViewTimes): Record<string, unknown> {
-  return { ...body, created_at: times.createdAt, updated_at: times.updatedAt };
-}
-
 /** The body of a new forwarder. Throws `invalid_request` with every fault. */
 export function forwarderFromCreate(given: ForwarderCreate, id: string, isOwn: IsOwnSocket): ForwarderBody {
   const { domain, upstreams, comment } = given;
-  const body = { id, domain, upstreams };
-  return complete(comment === undefined || comment === null ? body : { ...body, comment }, isOwn);
+  return completeRoute({ id, domain, upstreams }, comment, faultsOf(upstreams, isOwn));
 }
 
 /** The body after an update. Throws `invalid_request` with every fault, of read-only fields too. */
@@ -69,24 +65,13 @@ export function forwarderWithUpdate(
   times: ViewTimes,
   isOwn: IsOwnSocket,
 ): ForwarderBody {
-  refuseFaults(readOnlyFaults(forwarderView(current, times), given, ["id", "created_at", "updated_at"]));
-  const body = {
-    id: current.id,
-    domain: given.domain ?? current.domain,
-    upstreams: given.upstreams ?? current.upstreams,
-  };
-  const comment = given.comment === undefined ? current.comment : (given.comment ?? undefined);
+  refuseReadOnly(routeView(current, times), given);
+  const { domain = current.domain, upstreams = current.upstreams, comment = current.comment } = given;
   // Servers that stay are not looked at: where this node's addresses have changed, the rest can still be changed.
   const isRefused = given.upstreams === undefined ? () => false : isOwn;
-  return complete(comment === undefined ? body : { ...body, comment }, isRefused);
+  return completeRoute({ id: current.id, domain, upstreams }, comment, faultsOf(upstreams, isRefused));
 }
 
-function complete(body: ForwarderBody, isOwn: IsOwnSocket): ForwarderBody {
-  const domain = forwardDomain(body.domain);
-  refuseFaults([
-    ...(domain.kind === "fault" ? [domain.fault] : []),
-    ...upstreamFaults("/upstreams", body.upstreams),
-    ...ownSocketFaults("/upstreams", body.upstreams, isOwn),
-  ]);
-  return domain.kind === "domain" ? { ...body, domain: domain.domain } : body;
+function faultsOf(upstreams: readonly string[], isOwn: IsOwnSocket): readonly FieldFault[] {
+  return [...upstreamFaults("/upstreams", upstreams), ...ownSocketFaults("/upstreams", upstreams, isOwn)];
 }

@@ -88,14 +88,28 @@ function plainKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array | undefined {
     if (partKind === "text") {
       if (!PLAIN_TEXT.test(part)) return undefined;
       characters += `${part}\0`;
-    } else if (partKind === "relative" && part === "@") characters += "\0";
-    else {
-      if (part.length > PLAIN_NAME_CHARACTERS || !PLAIN_NAME.test(part)) return undefined;
-      if (partKind === "name" && !part.endsWith(".")) return undefined;
-      characters += reversedLabels(part);
+    } else if (partKind === "relative") {
+      if (part === "@") characters += "\0";
+      else if (part.length > PLAIN_NAME_CHARACTERS || !PLAIN_NAME.test(part)) return undefined;
+      else characters += reversedLabels(part);
+    } else {
+      const reversed = part === latest.name ? latest.reversed : plainName(part);
+      if (reversed === undefined) return undefined;
+      characters += reversed;
     }
   }
   return Buffer.from(characters, "latin1");
+}
+
+/** The keys of an import are those of one zone. */
+const latest: { name: string; reversed: string } = { name: ".", reversed: "\0" };
+
+function plainName(name: string): string | undefined {
+  if (name.length > PLAIN_NAME_CHARACTERS || !name.endsWith(".") || !PLAIN_NAME.test(name)) return undefined;
+  const reversed = reversedLabels(name);
+  latest.name = name;
+  latest.reversed = reversed;
+  return reversed;
 }
 
 /** Each label from the last one on, ended by 0x00, and one more 0x00. */

@@ -95,7 +95,9 @@ const NodeStandingView = Type.Object({
   status: Type.Enum([...NODE_STATES]),
   answered: Type.Boolean(),
   digest: Digest,
-  agrees: Type.Boolean({ description: "whether it holds all that the node holds that is asked, and no more" }),
+  agrees: Type.Boolean({
+    description: "whether it holds all that the node holds that is asked, and no more, but for changes under way",
+  }),
   lag_ms: NODE_FIELDS.lag_ms,
   skew_ms: NODE_FIELDS.skew_ms,
 });
@@ -105,7 +107,9 @@ export const ConsistencyView = Type.Object({
   items: Type.Array(
     Type.Object({
       zone: Type.String({ examples: ["corp.example."] }),
-      agrees: Type.Boolean({ description: "whether all nodes that answered have the same serial and records" }),
+      agrees: Type.Boolean({
+        description: "whether all nodes that answered have the same serial and records, or the zone is being changed",
+      }),
       nodes: Type.Array(ZoneStandingView),
     }),
   ),

@@ -2,17 +2,18 @@
 import { type Static, Type } from "typebox";
 import {
   CommentUpdate,
+  completeRoute,
   DomainShape,
-  forwardDomain,
   ownSocketFaults,
   READ_ONLY_FIELDS,
   ROUTE_VIEW,
+  refuseReadOnly,
+  routeView,
 } from "./forward-domain.ts";
 import * as limits from "./limits.ts";
 import type { StubZoneBody } from "./objects.ts";
-import { readOnlyFaults } from "./put.ts";
 import type { ViewTimes } from "./record.ts";
-import { refuseFaults } from "./refusal.ts";
+import type { FieldFault } from "./refusal.ts";
 import { hintFaults, type IsOwnSocket } from "./upstreams.ts";
 
 const HintsShape = Type.Array(
@@ -51,15 +52,10 @@ export const StubZoneView = Type.Object({
   ...ROUTE_VIEW,
 });
 
-export function stubZoneView(body: StubZoneBody, times: ViewTimes): Record<string, unknown> {
-  return { ...body, created_at: times.createdAt, updated_at: times.updatedAt };
-}
-
 /** The body of a new stub zone. Throws `invalid_request` with every fault. */
 export function stubZoneFromCreate(given: StubZoneCreate, id: string, isOwn: IsOwnSocket): StubZoneBody {
   const { domain, hints, comment } = given;
-  const body = { id, domain, hints };
-  return complete(comment === undefined || comment === null ? body : { ...body, comment }, isOwn);
+  return completeRoute({ id, domain, hints }, comment, faultsOf(hints, isOwn));
 }
 
 /** The body after an update. Throws `invalid_request` with every fault, of read-only fields too. */
@@ -69,20 +65,13 @@ export function stubZoneWithUpdate(
   times: ViewTimes,
   isOwn: IsOwnSocket,
 ): StubZoneBody {
-  refuseFaults(readOnlyFaults(stubZoneView(current, times), given, ["id", "created_at", "updated_at"]));
-  const body = { id: current.id, domain: given.domain ?? current.domain, hints: given.hints ?? current.hints };
-  const comment = given.comment === undefined ? current.comment : (given.comment ?? undefined);
+  refuseReadOnly(routeView(current, times), given);
+  const { domain = current.domain, hints = current.hints, comment = current.comment } = given;
   // Servers that stay are not looked at: where this node's addresses have changed, the rest can still be changed.
   const isRefused = given.hints === undefined ? () => false : isOwn;
-  return complete(comment === undefined ? body : { ...body, comment }, isRefused);
+  return completeRoute({ id: current.id, domain, hints }, comment, faultsOf(hints, isRefused));
 }
 
-function complete(body: StubZoneBody, isOwn: IsOwnSocket): StubZoneBody {
-  const domain = forwardDomain(body.domain);
-  refuseFaults([
-    ...(domain.kind === "fault" ? [domain.fault] : []),
-    ...hintFaults("/hints", body.hints),
-    ...ownSocketFaults("/hints", body.hints, isOwn),
-  ]);
-  return domain.kind === "domain" ? { ...body, domain: domain.domain } : body;
+function faultsOf(hints: readonly string[], isOwn: IsOwnSocket): readonly FieldFault[] {
+  return [...hintFaults("/hints", hints), ...ownSocketFaults("/hints", hints, isOwn)];
 }

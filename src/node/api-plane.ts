@@ -18,6 +18,7 @@ import { createIdp } from "../commands/idp.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { createSignIn } from "../commands/sign-in.ts";
 import { addressToText, hostText } from "../listen/address.ts";
+import type { ConfigSettings } from "../model/config-schemas.ts";
 import type { IsOwnSocket } from "../model/upstreams.ts";
 import type { ControlPlaneOptions } from "./control-options.ts";
 import { createImportThread } from "./import-thread.ts";
@@ -36,6 +37,10 @@ export type ApiViews = {
   readonly replicationListens?: () => string;
   /** Resolves once this node holds what the cluster holds; absent where it needs nothing of others. */
   readonly synced?: Promise<void>;
+  /** What the node runs by since it started. */
+  readonly appliedTiming: ConfigSettings<"replication">;
+  /** See SecurePlane. */
+  readonly transportInForce: () => Promise<void>;
   /** See StorePublisher. */
   readonly blocklistInForce: () => Promise<void>;
 };
@@ -44,7 +49,7 @@ export type ApiViews = {
 export async function openApi(
   options: ControlPlaneOptions,
   context: CommandContext,
-  { blocklistInForce, cluster = loneNode(options), replicationListens, synced, ...views }: ApiViews,
+  { blocklistInForce, appliedTiming, cluster = loneNode(options), replicationListens, synced, ...views }: ApiViews,
   closing: AsyncDisposableStack,
 ): Promise<ApiServer> {
   const { config, keys, api, metrics, probe, version } = options;
@@ -69,7 +74,7 @@ export async function openApi(
       ...views,
       blocklist: { read: imports.readBlocklist, inForce: blocklistInForce },
       cluster,
-      replicationTiming: replicationTiming(config),
+      replicationTiming: { zeros: replicationTiming(config), applied: appliedTiming },
       listeners: () => ({
         dns: options.dns.map(addressToText),
         api: addressToText({ bytes: api.bytes, port: server.port }),

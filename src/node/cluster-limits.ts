@@ -4,3 +4,5 @@
 export const LEAVE_MS = 2_000;
 /** Members that are heard of within this time after the start were there before this node: no event tells of them. */
 export const SETTLING_MS = 10_000;
+/** A node that is removed while it lives writes itself anew so long after that, and so not more often. */
+export const RETURN_MS = 1_000;

@@ -8,21 +8,32 @@ import type { Endpoint } from "../cluster/messages.ts";
 import { addressToText } from "../listen/address.ts";
 import type { Hello } from "../replication/identity.ts";
 
-/** Of a member: the instance of its store, and what others show of it before its own object has come. */
-export type NodeMeta = { readonly instance: string; readonly region: string; readonly version: string };
+/** Of a member: the instance of its store, and what others show of it while it lives. */
+export type NodeMeta = {
+  readonly instance: string;
+  readonly region: string;
+  readonly version: string;
+  /** host:port that it advertises, where that is a name; "" where its endpoint says it, or there was no room. */
+  readonly address: string;
+};
 
-const NOTHING: NodeMeta = { instance: "", region: "", version: "" };
+const NOTHING: NodeMeta = { instance: "", region: "", version: "", address: "" };
 const TEXT_MAX = 128;
+/** Texts of a member's meta that every version reads. */
+const META_TEXTS = 3;
 
-export function encodeMeta({ instance, region, version }: NodeMeta): Uint8Array {
-  return Buffer.from(JSON.stringify([instance, region, version]));
+export function encodeMeta({ instance, region, version, address }: NodeMeta): Uint8Array {
+  const texts = [instance, region, version];
+  const whole = Buffer.from(JSON.stringify([...texts, address]));
+  const isRoomy = address.length <= TEXT_MAX && whole.length <= bytesMax(META_TEXTS);
+  return address !== "" && isRoomy ? whole : Buffer.from(JSON.stringify(texts));
 }
 
 /** Empty texts where it is none of ours: whoever has the key may be another program. */
 export function decodeMeta(meta: Uint8Array): NodeMeta {
-  const [instance, region, version] = textsOf(meta, 3) ?? [];
+  const [instance, region, version, address = ""] = textsOf(meta, META_TEXTS) ?? [];
   if (instance === undefined || region === undefined || version === undefined) return NOTHING;
-  return { instance, region, version };
+  return { instance, region, version, address };
 }
 
 /** What a push/pull carries: which node it is, and its root digest, "" while that is being made. */
@@ -35,8 +46,12 @@ export function decodeRoot(state: Uint8Array): { readonly nodeId: string; readon
   return nodeId === undefined || root === undefined || root === "" ? undefined : { nodeId, root };
 }
 
+function bytesMax(count: number): number {
+  return (TEXT_MAX + 8) * count;
+}
+
 function textsOf(bytes: Uint8Array, count: number): readonly string[] | undefined {
-  if (bytes.length > (TEXT_MAX + 8) * count) return undefined;
+  if (bytes.length > bytesMax(count)) return undefined;
   try {
     const given: unknown = JSON.parse(Buffer.from(bytes).toString("utf8"));
     const isOurs = Array.isArray(given) && given.length >= count && given.every((text) => typeof text === "string");
@@ -66,6 +81,16 @@ export function otherAddress(
   if (member === undefined || address === undefined) return undefined;
   const known = endpointText(member.endpoint);
   return known === address ? undefined : `a node with the id ${nodeId} is alive at ${known}`;
+}
+
+/**
+ * host:port by which a member is dialled. While it is there membership knows it better than its own object, which may be of before
+ * a move; what is gone has nothing else. `written` is that object's, undefined where there is none.
+ */
+export function addressOf({ state, endpoint, meta }: Member, written: string | undefined): string {
+  const isThere = state === "alive" || state === "suspect";
+  if (!isThere && written !== undefined) return written;
+  return decodeMeta(meta).address || endpointText(endpoint);
 }
 
 export function endpointText({ address, port }: Endpoint): string {

@@ -24,7 +24,7 @@ import { createReplicator, type Replicator } from "../replication/replicator.ts"
 import type { NodeStore } from "../store/open-store.ts";
 import { objectRef, zoneRef } from "../store/refs.ts";
 import type { ItemRef } from "../store/replica.ts";
-import { LEAVE_MS, SETTLING_MS } from "./cluster-limits.ts";
+import { LEAVE_MS, RETURN_MS, SETTLING_MS } from "./cluster-limits.ts";
 import {
   decodeMeta,
   decodeRoot,
@@ -39,6 +39,7 @@ import {
 import { type ClusterParts, createClusterView, standingOf } from "./cluster-view.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
+import { createPartLog } from "./part-log.ts";
 import {
   type ReplicationFigures,
   type ReplicationSettings,
@@ -75,7 +76,8 @@ export type ClusterPlane = AsyncDisposable & {
 };
 
 /** Throws OperatorError where the port cannot be opened. */
-export async function openClusterPlane(options: ClusterPlaneOptions): Promise<ClusterPlane> {
+export async function openClusterPlane(given: ClusterPlaneOptions): Promise<ClusterPlane> {
+  const options = bounded(given);
   const { config, keys, store, context, published, log } = options;
   const closing = new AsyncDisposableStack();
   const settings = settingsOf(config, store);
@@ -88,8 +90,9 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
     });
     shown.catch((error: unknown) => log("error", `zones cannot be published: ${errorText(error)}`));
     resolve();
-    if (!closing.disposed) announce(context, self.body, log);
+    if (!closing.disposed) onReturn();
   };
+  const onReturn = () => announce(context, self.body, log);
   const replicator: Replicator = closing.use(
     createReplicator({
       ...{ store, timers: systemTimers, random: Math.random, nowMs: Date.now, log },
@@ -113,10 +116,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
       onReset: (nodeId) => membership.probeNow(nodeId),
     }),
   );
-  const listen = config["replication.listen"];
-  const port = closing.use(
-    await openClusterPort({ listen: { host: hostText(listen), port: listen.port }, onTls: peers.accept }),
-  );
+  const port = closing.use(await openPort(config, peers));
   const self = await selfOf(options, port.local);
   const membership = openMembership({ ...options, peers, replicator, port, self });
   const activator = createZoneActivator({
@@ -130,7 +130,7 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
         .map(({ name }) => name),
   });
   closing.defer(activator.close);
-  closing.defer(followRemovedNodes(store, membership.forget));
+  closing.defer(followRemovedNodes(store, membership.forget, returning(closing, replicator, onReturn)));
   // Before all of this ends the others hear that this node leaves.
   closing.use(membership);
   closing.defer(() => membership.leave(LEAVE_MS));
@@ -153,6 +153,21 @@ export async function openClusterPlane(options: ClusterPlaneOptions): Promise<Cl
   };
 }
 
+function openPort(config: Config, { accept, isMemberAt }: Peers): Promise<ClusterPort> {
+  const listen = config["replication.listen"];
+  return openClusterPort({
+    listen: { host: hostText(listen), port: listen.port },
+    onTls: accept,
+    isMember: ({ address }) => isMemberAt(address),
+  });
+}
+
+/** What other nodes say and do makes lines of their own choice. */
+function bounded(options: ClusterPlaneOptions): ClusterPlaneOptions {
+  const log = createPartLog(options.log, "the cluster");
+  return { ...options, log, context: { ...options.context, log } };
+}
+
 /** What was put by the API holds from the next start on, and before the file; 0 is the file's. */
 function settingsOf(config: Config, store: NodeStore): ReplicationSettings {
   const { effective } = readConfig(store, "replication", replicationTiming(config));
@@ -170,6 +185,22 @@ function announce(context: CommandContext, self: NodeBody, log: Log): void {
   announceSelf(context, self).catch((error: unknown) =>
     log("error", `this node could not write itself into the store: ${errorText(error)}`),
   );
+}
+
+/** What to do where this node is removed while it lives: a store that begins anew loses it too, and writes it when it is complete. */
+function returning(
+  closing: AsyncDisposableStack,
+  { isComplete }: Pick<Replicator, "isComplete">,
+  onReturn: () => void,
+): () => void {
+  let cancel: (() => void) | undefined;
+  closing.defer(() => cancel?.());
+  return () => {
+    cancel ??= systemTimers.after(RETURN_MS, () => {
+      cancel = undefined;
+      if (!closing.disposed && isComplete()) onReturn();
+    });
+  };
 }
 
 /** What a peer has to have to answer for the zone at all. */
@@ -224,7 +255,7 @@ function openMembership(parts: MembershipParts): Membership {
     const address = endpointText(member.endpoint);
     const isNew = type === "cluster.node_joined";
     log("info", `node ${member.name} ${isNew ? "joined" : member.state === "left" ? "left" : "is unreachable"}`, {
-      address,
+      ...{ node: member.name, address },
     });
     // Those who were here before this node did not join when it came; whoever it has seen go, did.
     if (systemTimers.now() < settledAt) {
@@ -243,7 +274,7 @@ function openMembership(parts: MembershipParts): Membership {
       follow();
       tell("cluster.node_left", member);
     },
-    onSuspect: ({ name }) => log("info", `node ${name} is suspected to be unreachable`),
+    onSuspect: ({ name }) => log("info", `node ${name} is suspected to be unreachable`, { node: name }),
     onUpdate: follow,
     onUserMessage: () => undefined,
     localState: () => encodeRoot(store.nodeId, replicator.root() ?? ""),
@@ -256,7 +287,10 @@ function openMembership(parts: MembershipParts): Membership {
   const membership = createMembership({
     ...{ name: store.nodeId, advertise: self.endpoint, transport: port, timers: systemTimers, random: Math.random },
     ...{ delegate, log, resolveHost, codec: createCodec({ key: keys.membership }) },
-    meta: encodeMeta({ instance: store.instanceId, region: config["node.region"] ?? "", version }),
+    meta: encodeMeta({
+      ...{ instance: store.instanceId, region: config["node.region"] ?? "", version },
+      address: self.body.address === endpointText(self.endpoint) ? "" : self.body.address,
+    }),
     settings: { pushPullIntervalMs: settingsOf(config, store).pushPullIntervalMs },
   });
   return membership;

@@ -11,7 +11,7 @@ import type { Peers } from "../replication/peers.ts";
 import type { Replicator } from "../replication/replicator.ts";
 import type { NodeStore } from "../store/open-store.ts";
 import type { ItemRef } from "../store/replica.ts";
-import { decodeMeta, endpointText } from "./cluster-members.ts";
+import { addressOf, decodeMeta } from "./cluster-members.ts";
 
 /** What runs of the cluster in this node. */
 export type ClusterParts = {
@@ -47,6 +47,7 @@ export function createClusterView({ store, self, parts, refsOfZone }: ClusterVie
       replicator.announce(refsOfZone(zone));
       activator.announced(zone);
     },
+    holdsTheSame: (id) => replicator.holdsTheSame(id),
     standings: async (zones) => standingsOf(store, replicator, zones, await replicator.standings(zones)),
   };
 }
@@ -64,17 +65,16 @@ function nodesOf(
 function nodeOf(
   store: ClusterViewParts["store"],
   self: NodeBody,
-  { name: id, state, endpoint, meta, sinceMs }: Member,
+  member: Member,
   peer: PeerFigures | undefined,
 ): ClusterNode {
+  const { name: id, state, meta, sinceMs } = member;
   const isSelf = id === store.nodeId;
   const told = decodeMeta(meta);
-  // What it advertises may be a name, which its own object has.
-  const written = isSelf ? self : store.get("node", [id])?.body;
   const isConnected = peer?.isConnected === true;
   return {
     ...{ id, state, isSelf, region: told.region, version: told.version },
-    address: written?.address ?? endpointText(endpoint),
+    address: isSelf ? self.address : addressOf(member, store.get("node", [id])?.body.address),
     since: new Date(Date.now() - (systemTimers.now() - sinceMs)).toISOString(),
     queuedChanges: isConnected ? peer.queued : undefined,
     lagMs: isConnected ? peer.lagMs : undefined,

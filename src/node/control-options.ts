@@ -4,13 +4,13 @@ import type { Log } from "../base/log.ts";
 import type { FromHealth, HealthPort, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import type { Address } from "../listen/address.ts";
-import type { SecureSettings } from "../listen/secure-switch.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
 import type { NodeKeys } from "./keys.ts";
 import type { NodeMetrics } from "./metrics.ts";
 import type { PrimaryEnd } from "./primary-plane.ts";
 import type { ResolveEnd } from "./resolve-plane.ts";
+import type { SecureWish } from "./secure-thread.ts";
 
 export type ControlPlaneOptions = {
   readonly config: Config;
@@ -40,7 +40,7 @@ export type ControlPlaneOptions = {
   /** Called when all zones are in the image. */
   readonly onPublished: () => void;
   /** Called with where DNS over TLS and HTTPS are wanted, whenever that changes. */
-  readonly onTransport: (settings: SecureSettings) => void;
+  readonly onTransport: (wish: SecureWish) => void;
 };
 
 /** Until replication has peers, a node is alone: what it takes is active at once. */

@@ -1,6 +1,7 @@
 /** What runs in the control thread: the store, its way into the image, and the API; opened and closed in order. */
 
 import type { ApiServer } from "../api/server.ts";
+import { readConfig } from "../commands/config-documents.ts";
 import type { CommandContext } from "../commands/run.ts";
 import { openImageWriter } from "../image/writer.ts";
 import type { Address } from "../listen/address.ts";
@@ -14,10 +15,11 @@ import { ALONE, type ControlPlaneOptions } from "./control-options.ts";
 import { createEventLog } from "./event-log.ts";
 import { type HealthPlane, openHealthPlane } from "./health-plane.ts";
 import { openNotifier } from "./notify-plane.ts";
+import { createPartLog } from "./part-log.ts";
 import { openQueryLog, type QueryLog } from "./query-log.ts";
 import { openResolvePlane } from "./resolve-plane.ts";
 import { registerSecure } from "./secure-metrics.ts";
-import { followTransport } from "./secure-plane.ts";
+import { createSecurePlane, type SecurePlane } from "./secure-plane.ts";
 import { registerStore, timed } from "./store-metrics.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
 
@@ -27,6 +29,7 @@ export type ControlPlane = {
   readonly api: ApiServer;
   readonly imported: ZoneFilesReport;
   readonly queryLog: QueryLog;
+  readonly secure: SecurePlane;
   /** Absent: the node has no cluster. */
   readonly cluster: ClusterPlane | undefined;
 };
@@ -55,7 +58,7 @@ export async function openControlPlane(
   const notifier = closing.use(openNotifier({ config, nodeId, registry: metrics.registry, log }));
   const opened = await openNodeStore(options);
   closing.use(opened);
-  const clock = createClockGuard(log);
+  const clock = createClockGuard(createPartLog(log, "the clock"));
   const store = clock.guarded(timed(opened, metrics.registry));
   const context: CommandContext = { store, now: Date.now, log };
   const imported = await importZones(options, context);
@@ -82,7 +85,8 @@ export async function openControlPlane(
   const publisher = openStorePublisher({
     store,
     writer: openImageWriter(options.shared),
-    log,
+    // A line for each of thousands of zones, where memory is full.
+    log: createPartLog(log, "what is published"),
     region: config["node.region"],
     gates: health.gates,
     onRoutes: resolve.onRoutes,
@@ -93,12 +97,14 @@ export async function openControlPlane(
   await health.published();
   options.onPublished();
   // All that an answer does not need is loaded when answers are there: it takes as long as 100,000 records.
+  const appliedTiming = await readTiming(store, options);
   const cluster = await openCluster(options, opened, context, notifier, publisher);
   if (cluster !== undefined) {
     closing.use(cluster);
     clock.follow(cluster.clockAheadMs);
   }
   closing.use(await openPrimary(options, context, publisher, cluster));
+  const secure = createSecurePlane(options.onTransport);
   const { openApi } = await import("./api-plane.ts");
   const { openExplainer } = await import("./explain-plane.ts");
   const explain = openExplainer({ options, store, health, publisher });
@@ -108,6 +114,8 @@ export async function openControlPlane(
     {
       health: health.view,
       explain,
+      appliedTiming,
+      transportInForce: secure.inForce,
       blocklistInForce: publisher.blocklistInForce,
       debug: queryLog.debug,
       ...resolve,
@@ -117,9 +125,9 @@ export async function openControlPlane(
     closing,
   );
   // The API has made the certificate where none is configured.
-  followTransport(store, options.onTransport);
+  secure.follow(store);
   registerSecure(options.shared, metrics.registry);
-  return { store, publisher, api, imported, queryLog, cluster };
+  return { store, publisher, api, imported, queryLog, secure, cluster };
 }
 
 function openNodeStore({ config, keys, nodeId, log }: ControlPlaneOptions): Promise<NodeStore> {
@@ -131,6 +139,12 @@ function openNodeStore({ config, keys, nodeId, log }: ControlPlaneOptions): Prom
     auditRetentionDays: config["audit.retention_days"],
     log,
   });
+}
+
+/** As the cluster is about to read it, and before anybody can change it. */
+async function readTiming(store: Pick<NodeStore, "get">, { config }: ControlPlaneOptions) {
+  const { replicationTiming } = await import("./replication-readiness.ts");
+  return readConfig(store, "replication", replicationTiming(config)).effective;
 }
 
 async function openCluster(

@@ -10,7 +10,6 @@ import type { Log, LogLine } from "../base/log.ts";
 import type { FromHealth, ToHealth } from "../health/messages.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { type Address, hostText } from "../listen/address.ts";
-import type { SecureSettings } from "../listen/secure-switch.ts";
 import { bindFailure } from "../listen/sockets.ts";
 import type { ZoneArgument } from "./arguments.ts";
 import type { Config } from "./config.ts";
@@ -21,6 +20,7 @@ import { type Component, createManagementServer, createProbe, storeComponent } f
 import { watchHeap } from "./memory-guard.ts";
 import { createMetrics } from "./metrics.ts";
 import { createResolveLink, type ResolveLink } from "./resolve-link.ts";
+import type { SecureWish } from "./secure-thread.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
 import { createThreadLink, type ThreadLink } from "./thread-link.ts";
 import type { ZoneFilesReport } from "./zone-files.ts";
@@ -62,7 +62,7 @@ export type ControlMessage =
   /** Every zone can be answered; the API is still being opened. */
   | { readonly kind: "published" }
   /** Where DNS over TLS and HTTPS are wanted, now. */
-  | { readonly kind: "transport"; readonly settings: SecureSettings }
+  | { readonly kind: "transport"; readonly wish: SecureWish }
   | { readonly kind: "ready"; readonly management: Address; readonly api: Address; readonly served: ServedZones }
   /** The node cannot start: `faults` are printed, then `summary`. */
   | { readonly kind: "refused"; readonly faults: readonly string[]; readonly summary: string };
@@ -73,6 +73,8 @@ export type ControlCommand =
   | { readonly kind: "health-port"; readonly port: MessagePort }
   /** The thread that resolves was. */
   | { readonly kind: "resolve-port"; readonly port: MessagePort }
+  /** What was said by "transport" with that number is so. */
+  | { readonly kind: "transport-settled"; readonly number: number }
   /** Take no new request; those under way may end. */
   | { readonly kind: "drain" }
   | { readonly kind: "stop" };
@@ -106,7 +108,7 @@ export async function runControl(data: ControlData, port: MessagePort): Promise<
         log,
         onAdminPassword: (password) => say({ kind: "admin-password", password }),
         onPublished: () => say({ kind: "published" }),
-        onTransport: (settings) => say({ kind: "transport", settings }),
+        onTransport: (wish) => say({ kind: "transport", wish }),
       },
       closing,
     );
@@ -145,7 +147,7 @@ type Serving = {
   readonly log: Log;
 };
 
-function serveCommands({ port, plane: { api, queryLog }, health, resolve, closing, log }: Serving): void {
+function serveCommands({ port, plane: { api, queryLog, secure }, health, resolve, closing, log }: Serving): void {
   port.on("message", (command: ControlCommand) => {
     switch (command.kind) {
       case "reload":
@@ -159,6 +161,8 @@ function serveCommands({ port, plane: { api, queryLog }, health, resolve, closin
         return health.connect(command.port);
       case "resolve-port":
         return resolve.connect(command.port);
+      case "transport-settled":
+        return secure.settled(command.number);
       case "drain":
         return void api.close();
       case "stop":

@@ -47,6 +47,8 @@ export const HEALTH_LIFELESS_AFTER_MS = 10_000;
 export const RESOLVE_LIFELESS_AFTER_MS = 10_000;
 /** Nor has the thread of DNS over TLS and HTTPS. */
 export const SECURE_LIFELESS_AFTER_MS = 10_000;
+/** A change of where DNS over TLS and HTTPS listen is acknowledged when it is so, or after this. */
+export const SECURE_SETTLES_MS = 5_000;
 /**
  * A thread that does not run yet may take longer for what it starts with: on a machine with much other work one that was ended
  * for that would be replaced by one that is as slow, for ever.
@@ -129,3 +131,8 @@ export const QUERY_LOG_IDLE_MS = 1_000;
 /** One that died is replaced after this long, and one that is to end has so long. */
 export const QUERY_LOG_RESTART_MS = 1_000;
 export const QUERY_LOG_STOP_MS = 2_000;
+
+/** Lines of one part of the node (part-log.ts) within PART_LINES_MS: of one kind, and of all. */
+export const PART_LINES_MS = 60_000;
+export const PART_LINES_OF_KIND_MAX = 20;
+export const PART_LINES_MAX = 100;

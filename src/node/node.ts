@@ -294,7 +294,7 @@ function startControl(
         if (message.kind === "log") return log(message.line.level, message.line.message, message.line.fields);
         if (message.kind === "refused") return fail(new OperatorError(message.summary, message.faults));
         if (message.kind === "published") return onPublished();
-        if (message.kind === "transport") return secure.apply(message.settings);
+        if (message.kind === "transport") return secure.apply(message.wish);
         if (message.kind === "admin-password") return frame.onAdminPassword(message.password);
         setRunning(status, "control", true);
         if (started !== undefined) return;
@@ -310,6 +310,7 @@ function startControl(
       },
       onStuck: frame.onStuck,
     });
+    secure.onSettled((number) => thread.post({ kind: "transport-settled", number }));
     health.onReplaced((port) => thread.post({ kind: "health-port", port }, [port]));
     resolver.onReplaced((port) => thread.post({ kind: "resolve-port", port }, [port]));
   });

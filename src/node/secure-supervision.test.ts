@@ -28,7 +28,10 @@ test("while a thread that died is not replaced, nothing listens and nothing is o
     resolve: { connectListener: () => new MessageChannel().port1 },
     log: () => {},
   });
-  supervision.apply({ dot: { bytes: Uint8Array.of(127, 0, 0, 1), port: 853 }, doh: undefined });
+  supervision.apply({
+    settings: { dot: { bytes: Uint8Array.of(127, 0, 0, 1), port: 853 }, doh: undefined },
+    number: 1,
+  });
   const places = [
     COUNTER.SECURE_LISTENING + SECURE_KIND.DOT,
     COUNTER.SECURE_OPEN + SECURE_KIND.DOT,

@@ -4,13 +4,12 @@ import type { Log } from "../base/log.ts";
 import { threadCounters } from "../image/counters.ts";
 import type { SharedImage } from "../image/shared.ts";
 import { clearOpen } from "../listen/secure-server.ts";
-import type { SecureSettings } from "../listen/secure-switch.ts";
-import type { AnswerOptions, ListenerThreadMessage } from "../listen/threads.ts";
+import type { AnswerOptions } from "../listen/threads.ts";
 import type { Config } from "./config.ts";
 import { LISTENER_HEAP_MB } from "./limits.ts";
 import { clearEpoch, type ListenerThread } from "./listener-threads.ts";
 import type { ResolveSupervision } from "./resolve-supervision.ts";
-import type { SecureCommand, SecureData } from "./secure-thread.ts";
+import type { SecureCommand, SecureData, SecureMessage, SecureWish } from "./secure-thread.ts";
 import { countRestart, giveLifeSign, isAlive, type NodeStatus, setRunning } from "./status.ts";
 import { type SupervisedThread, superviseThread } from "./supervised-thread.ts";
 
@@ -37,7 +36,9 @@ type CertificateConfig = Pick<
 
 export type SecureSupervision = {
   /** What `control` says, also after it was replaced; the latest holds, for every thread that is started. */
-  readonly apply: (settings: SecureSettings) => void;
+  readonly apply: (wish: SecureWish) => void;
+  /** `listener` hears the number of each wish that has become so. */
+  readonly onSettled: (listener: (number: number) => void) => void;
   readonly reload: () => void;
   /** To end it as a listener thread, whether or not it was ever started. */
   readonly thread: Pick<ListenerThread, "ended" | "terminate"> & { readonly post: (command: { kind: "stop" }) => void };
@@ -46,15 +47,22 @@ export type SecureSupervision = {
 const NAME = "secure";
 
 export function superviseSecure(options: SecureSupervisionOptions): SecureSupervision {
-  let settings: SecureSettings = { dot: undefined, doh: undefined };
+  let wish: SecureWish = { settings: { dot: undefined, doh: undefined }, number: 0 };
+  let onSettled: (number: number) => void = () => {};
   let thread: SupervisedThread<SecureCommand> | undefined;
   let isEnding = false;
   return {
     apply: (next) => {
-      settings = next;
+      wish = next;
       if (isEnding) return;
-      if (thread !== undefined) return thread.post({ kind: "settings", settings });
-      if (settings.dot !== undefined || settings.doh !== undefined) thread = startSecure(options, () => settings);
+      if (thread !== undefined) return thread.post({ kind: "wish", wish });
+      const { dot, doh } = wish.settings;
+      if (dot === undefined && doh === undefined) return onSettled(wish.number);
+      const links = { wish: () => wish, onSettled: (number: number) => onSettled(number) };
+      thread = startSecure(options, links);
+    },
+    onSettled: (listener) => {
+      onSettled = listener;
     },
     reload: () => thread?.post({ kind: "reload" }),
     thread: {
@@ -73,11 +81,11 @@ export function superviseSecure(options: SecureSupervisionOptions): SecureSuperv
 
 function startSecure(
   { plan, shared, status, thread, options, config, resolve, log }: SecureSupervisionOptions,
-  settings: () => SecureSettings,
+  { wish, onSettled }: { readonly wish: () => SecureWish; readonly onSettled: (number: number) => void },
 ): SupervisedThread<SecureCommand> {
   const certificate = certificateFiles(config);
   let start = 0;
-  const supervised = superviseThread<ListenerThreadMessage, SecureCommand>({
+  const supervised = superviseThread<SecureMessage, SecureCommand>({
     name: NAME,
     entry: plan.secure,
     log,
@@ -89,7 +97,7 @@ function startSecure(
       );
       const workerData: SecureData = {
         ...{ shared, status, thread, options, start, resolvePort, certificate },
-        settings: settings(),
+        wish: wish(),
       };
       start += 1;
       return {
@@ -102,6 +110,8 @@ function startSecure(
       switch (message.kind) {
         case "serving":
           return setRunning(status, NAME, true);
+        case "settled":
+          return onSettled(message.number);
         case "log":
           return log(message.line.level, message.line.message, message.line.fields);
         case "failure":

@@ -17,17 +17,25 @@ import { createStreamService } from "../listen/stream.ts";
 import type { ListenerThreadMessage, LoopThreadData, SupervisorMessage } from "../listen/threads.ts";
 import { giveLifeSigns, type NodeStatus } from "./status.ts";
 
+/** What the thread is to make so, and the number by which it says that it is. */
+export type SecureWish = { readonly settings: SecureSettings; readonly number: number };
+
+export type SecureMessage =
+  | ListenerThreadMessage
+  /** What was wished by that number is so, as far as it can be. */
+  | { readonly kind: "settled"; readonly number: number };
+
 /** `workerData` of the thread. */
 export type SecureData = Omit<LoopThreadData, "sockets"> & {
   readonly status: NodeStatus;
-  readonly settings: SecureSettings;
+  readonly wish: SecureWish;
   /** Files: a self-made certificate is the control thread's to make. */
   readonly certificate: CertificateSource & { readonly kind: "files" };
 };
 
 export type SecureCommand =
   | SupervisorMessage
-  | { readonly kind: "settings"; readonly settings: SecureSettings }
+  | { readonly kind: "wish"; readonly wish: SecureWish }
   /** Look at the certificate's files at once. */
   | { readonly kind: "reload" };
 
@@ -38,7 +46,7 @@ const DOH_PROTOCOLS = ["h2", "http/1.1"];
 /** Serves what the settings say, until "stop". */
 export function runSecureThread(data: SecureData, port: MessagePort): void {
   const { shared, thread, options, status } = data;
-  const say = (message: ListenerThreadMessage) => port.postMessage(message);
+  const say = (message: SecureMessage) => port.postMessage(message);
   const log: Log = (level, message, fields = {}) => say({ kind: "log", line: { level, message, fields } });
   const now = () => performance.now();
   const lifeSigns = giveLifeSigns(status, "secure");
@@ -71,7 +79,9 @@ export function runSecureThread(data: SecureData, port: MessagePort): void {
     name: "DNS over TLS and HTTPS",
   });
   watch.reload();
-  listeners.apply(data.settings);
+  const apply = ({ settings, number }: SecureWish) =>
+    void listeners.apply(settings).then(() => say({ kind: "settled", number }));
+  apply(data.wish);
   const stop = async () => {
     listeners.close();
     watch.stop();
@@ -84,8 +94,8 @@ export function runSecureThread(data: SecureData, port: MessagePort): void {
     switch (command.kind) {
       case "resolve-port":
         return resolving.connect(command.port);
-      case "settings":
-        return listeners.apply(command.settings);
+      case "wish":
+        return apply(command.wish);
       case "reload":
         return watch.reload();
       case "stop":

@@ -89,7 +89,11 @@ test("a node is removed once it has stopped, and all others hear of it", async (
   await using api = await start(cluster);
   await write(api, "test-node", "up", "shaky", "down", "unheard-of");
   const heard: string[] = [];
-  const end = followRemovedNodes(api.store, (id) => heard.push(id));
+  const end = followRemovedNodes(
+    api.store,
+    (id) => heard.push(id),
+    () => heard.push("self"),
+  );
   for (const id of ["test-node", "up", "shaky"]) {
     const { status, body } = await api.ask("DELETE", `/nodes/${id}`);
     assert.deepEqual([status, body.code, body.node_id], [409, "node_alive", id]);
@@ -104,6 +108,9 @@ test("a node is removed once it has stopped, and all others hear of it", async (
   assert.deepEqual(knownPeers(api.store), ["shaky.stored:7946", "up.stored:7946"]);
   assert.deepEqual(cluster.forgotten, ["down", "unheard-of"]);
   assert.deepEqual(heard, ["down", "unheard-of"]);
+  // What another node wrote while this one was away.
+  await api.store.write((tx) => void tx.delete("node", ["test-node"]));
+  assert.deepEqual(heard, ["down", "unheard-of", "self"]);
   end();
   const [entry] = auditOf(api.store, { resource: "node", resource_id: "down" });
   assert.deepEqual([entry?.action, entry?.user_name], ["delete", "admin"]);
@@ -195,7 +202,7 @@ test("consistency compares every node and zone, and tells who lags and who is si
     { id: "test-node", serial: 9, digest: "cc", records: 2 },
     { id: "two", serial: null, digest: null, records: null },
   ]);
-  cluster.told = cluster.told.map((told) => ({ ...told, digest: "root", zones: told.zones ?? {} }));
+  cluster.told = cluster.told.map((told) => ({ ...told, digest: "root", zones: {} }));
   assert.equal((await api.ask("GET", "/cluster/consistency")).body.agrees, true);
   const first = (await api.ask("GET", "/cluster/consistency?limit=2")).body;
   const rest = (await api.ask("GET", `/cluster/consistency?limit=2&cursor=${first.next_cursor}`)).body;
@@ -207,6 +214,41 @@ test("consistency compares every node and zone, and tells who lags and who is si
   const one = (await api.ask("GET", "/cluster/consistency?zone=B.example")).body;
   assert.deepEqual([one.items.length, one.items[0].zone], [1, "b.example."]);
   assert.equal((await api.ask("GET", "/cluster/consistency?zone=a..b")).status, 400);
+});
+
+test("changes that are under way are no disagreement: what differs is asked for again, and what outlasts them counts", async () => {
+  const cluster = createFakeCluster();
+  await using api = await start(cluster);
+  for (const name of ["busy.example.", "calm.example."]) await api.ask("POST", "/zones", { json: { name } });
+  cluster.members.push(memberOf("two"));
+  let asked = 0;
+  /** Neither is ever found as the other is: the other has the busy zone as it was a moment before. */
+  const standingOf = (id: string, behind: number, calm: string) => ({
+    ...{ id, digest: `root ${asked - behind}`, lagMs: 0, skewMs: 0 },
+    zones: {
+      "busy.example.": { serial: asked - behind, digest: `${asked - behind}`, records: 1 },
+      "calm.example.": { serial: 1, digest: calm, records: 1 },
+    },
+  });
+  let calmOfTwo = "calm";
+  const moving: FakeCluster = Object.assign(cluster, {
+    standings: async () => {
+      asked++;
+      return [standingOf("test-node", 0, "calm"), standingOf("two", 1, calmOfTwo)];
+    },
+  });
+  const ask = async () => {
+    asked = 0;
+    const { agrees, nodes, items } = (await api.ask("GET", "/cluster/consistency")).body;
+    return [agrees, ...[...nodes, ...items].map((each) => each.agrees)];
+  };
+  moving.settled.add("two");
+  assert.deepEqual(await ask(), [true, true, true, true, true]);
+  assert.ok(asked > 1);
+  calmOfTwo = "not the same";
+  assert.deepEqual(await ask(), [true, true, true, true, false]);
+  moving.settled.clear();
+  assert.deepEqual(await ask(), [false, true, false, true, false]);
 });
 
 test("with another node alive a zone is pending, and a PUT that changes nothing announces it again", async () => {

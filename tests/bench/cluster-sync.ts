@@ -49,7 +49,7 @@ export async function measureClusterSync(directory: string, records: number): Pr
     const cpu = [giver.child.cpu(), taker.child.cpu()];
     const last = lastOf(records);
     const endTaker = await watchNodes([{ node: taker, name: last }]);
-    await waitFor("it has everything", WAIT_MS, async () => (await figureOf(taker, SYNCED)) === 1, 100);
+    await waitFor("it has everything", WAIT_MS, async () => (await figureOf(taker, SYNCED)) === 1, 250);
     const tookS = (performance.now() - began) / 1_000;
     const used = [giver, taker].map(({ child }, at) => {
       const { userMs, systemMs } = child.cpu();

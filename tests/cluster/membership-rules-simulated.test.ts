@@ -170,6 +170,24 @@ test("another key joins nobody, and both sides say so, once", async () => {
   assert.ok((cluster.member(1).membership.figures().dropped.sealed ?? 0) > 0);
 });
 
+test("a key that was mended and is another one again is said again", async () => {
+  const cluster = await formed(2);
+  const { log } = cluster.member(1);
+  const others = () =>
+    log.filter(({ message }) => message.endsWith("has another replication.encrypt_key than this node")).length;
+  const wrong = { key: 2 };
+  void cluster.start(3, wrong).membership.join(["host-1:7946"]);
+  await cluster.passUntil("it is said", 10_000, () => others() === 1);
+  cluster.kill(3);
+  void cluster.start(3).membership.join(["host-1:7946"]);
+  await cluster.passUntil("it is a member", 30_000, cluster.agrees);
+  cluster.kill(3);
+  await cluster.network.pass(90_000);
+  assert.equal(others(), 1);
+  void cluster.start(3, wrong).membership.join(["host-1:7946"]);
+  await cluster.passUntil("it is said again", 30_000, () => others() === 2);
+});
+
 test("new meta reaches all, and so does a payload", async () => {
   const cluster = await formed(15);
   cluster.member(3).membership.setMeta(Buffer.from("new"));

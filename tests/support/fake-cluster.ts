@@ -9,6 +9,8 @@ export type FakeCluster = ClusterView & {
   /** What dialling comes to. */
   joining: JoinResult;
   told: NodeStanding[];
+  /** Nodes that differ from this one in nothing but what is under way. */
+  readonly settled: Set<string>;
   readonly joined: (readonly string[])[];
   readonly forgotten: string[];
   readonly announced: string[];
@@ -35,6 +37,7 @@ export function createFakeCluster(selfId = "test-node"): FakeCluster {
     ],
     joining: { joined: 1, failures: [] },
     told: [],
+    settled: new Set(),
     joined: [],
     forgotten: [],
     announced: [],
@@ -52,6 +55,7 @@ export function createFakeCluster(selfId = "test-node"): FakeCluster {
       fake.announced.push(zone);
     },
     standings: async () => fake.told,
+    holdsTheSame: async (id) => fake.settled.has(id),
   };
   return fake;
 }

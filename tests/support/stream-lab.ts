@@ -39,6 +39,7 @@ export type LabOptions = Partial<Pick<PeersOptions, "root" | "self" | "limits" |
   readonly instanceId?: string;
   /** Hears a channel in place of the record. */
   readonly onIncoming?: ChannelOpened;
+  readonly onOutgoing?: ChannelOpened;
   readonly random?: () => number;
 };
 
@@ -74,7 +75,7 @@ export async function labNode(id: string, options: LabOptions = {}): Promise<Lab
   const incoming: Heard[] = [];
   const resets: string[] = [];
   const log: Log = (level, message, fields = {}) => void lines.push({ level, message, fields });
-  const { instanceId, onIncoming, ...given } = options;
+  const { instanceId, onIncoming, onOutgoing, ...given } = options;
   const peers = createPeers({
     root: ROOT,
     self: () => describeNode(id, instanceId),
@@ -82,7 +83,7 @@ export async function labNode(id: string, options: LabOptions = {}): Promise<Lab
     onReset: (nodeId) => resets.push(nodeId),
     timers: systemTimers,
     ...given,
-    onOutgoing: record(outgoing),
+    onOutgoing: onOutgoing ?? record(outgoing),
     onIncoming: onIncoming ?? record(incoming),
     log,
   });

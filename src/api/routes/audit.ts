@@ -12,6 +12,8 @@ const AUDIT_LIMIT_DEFAULT = 50;
 const Text = Type.Optional(Type.String({ maxLength: 512 }));
 const Moment = (description: string) => Type.Optional(Type.String({ maxLength: 40, description }));
 
+const Most = Type.Optional(Type.Integer({ minimum: 1, description: "Most entries. Without it all that fit." }));
+
 const FILTERS = {
   user_id: Text,
   user_name: Text,
@@ -63,9 +65,10 @@ export function auditRoutes({ store }: CommandContext): readonly Route[] {
       tag: TAG,
       access: "editor",
       sensitive: true,
-      query: Type.Object(FILTERS),
+      query: Type.Object({ ...FILTERS, limit: Most }),
       response: Type.String({ contentMediaType: "application/x-ndjson", description: "One entry a line." }),
-      handle: ({ query, signal }) => linesReply(openAudit(store, auditFilter(query)), { signal }),
+      handle: ({ query: { limit, ...filter }, signal }) =>
+        linesReply(openAudit(store, auditFilter(filter), limit === undefined ? {} : { limit }), { signal }),
     }),
   ];
 }

@@ -42,17 +42,23 @@ test("rate limits: 0 is what was configured, and the default is what applies", a
   assert.equal(follow().effective.auth, 60);
 });
 
-test("replication: what nobody put is what the node's own configuration says, and goes back as it was read", async () => {
+test("replication: what applies is what the node started with, and beside it stands what its next start makes of it", async () => {
   const timing = { push_pull_interval_seconds: 7, readyz_queue_threshold: 900 };
-  await using api = await startApi((context) => configRoutes(context, timing));
+  await using api = await startApi((context) => configRoutes(context, { zeros: timing }));
   const path = "/config/replication";
   const unset = (await api.ask("GET", path)).body;
-  assert.deepEqual(unset, { push_pull_interval_seconds: 0, readyz_queue_threshold: 0, effective: timing });
+  const own = { push_pull_interval_seconds: 0, readyz_queue_threshold: 0 };
+  assert.deepEqual(unset, { ...own, effective: timing, effective_after_restart: timing });
   assert.deepEqual((await api.ask("PUT", path, { json: unset })).body, unset);
   const put = (await api.ask("PUT", path, { json: { ...unset, push_pull_interval_seconds: 60 } })).body;
-  assert.deepEqual(put.effective, { push_pull_interval_seconds: 60, readyz_queue_threshold: 900 });
-  const wrong = await api.ask("PUT", path, { json: { effective: { ...timing, readyz_queue_threshold: 5_000 } } });
-  assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, "/effective"]);
+  assert.deepEqual(put.effective, timing);
+  assert.deepEqual(put.effective_after_restart, { push_pull_interval_seconds: 60, readyz_queue_threshold: 900 });
+  assert.deepEqual((await api.ask("GET", path)).body, put);
+  assert.deepEqual((await api.ask("PUT", path, { json: put })).body, put);
+  for (const field of ["effective", "effective_after_restart"]) {
+    const wrong = await api.ask("PUT", path, { json: { [field]: { ...put[field], readyz_queue_threshold: 5_000 } } });
+    assert.deepEqual([wrong.status, wrong.body.errors[0].pointer], [400, `/${field}`]);
+  }
 });
 
 const refused: readonly (readonly [string, object, string])[] = [

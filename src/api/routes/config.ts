@@ -1,8 +1,8 @@
 /** /config/*, /transport-config and /observability/otlp: the settings that hold for the whole cluster. */
-import { type ConfigOfNode, putConfig, viewConfig } from "../../commands/config-documents.ts";
+import { type ConfigOfNode, putConfig, readConfig, viewConfig } from "../../commands/config-documents.ts";
 import type { CommandContext } from "../../commands/run.ts";
 import { type ConfigZeros, configUpdateSchema, configViewSchema } from "../../model/config-documents.ts";
-import type { ConfigName } from "../../model/config-schemas.ts";
+import type { ConfigName, ConfigSettings } from "../../model/config-schemas.ts";
 import type { Role } from "../../model/objects.ts";
 import { type Route, route } from "../route.ts";
 
@@ -24,7 +24,7 @@ const DOCUMENTS: { readonly [Name in ConfigName]: Place } = {
   "dynamic-dns": { path: "/config/dynamic-dns", title: "dynamic updates" },
   cache: { path: "/config/cache", title: "the cache of forwarded answers" },
   recursion: { path: "/config/recursion", title: "whom names are resolved for that are not ours" },
-  replication: { path: "/config/replication", title: "the timing of replication, which a restart applies" },
+  replication: { path: "/config/replication", title: "the timing of replication, which nodes read when they start" },
   "health-probe-policy": { path: "/config/health-probe-policy", title: "what health probes may do" },
   "private-endpoints": { path: "/config/private-endpoints", title: "the automation of private endpoints" },
   transport: { path: "/transport-config", title: "DNS over TLS and over HTTPS" },
@@ -43,11 +43,24 @@ const DOCUMENTS: { readonly [Name in ConfigName]: Place } = {
   },
 };
 
-/** The routes of the documents that are about settings and nothing else. `timing`: of replication, as this node's own configuration has it. */
-export function configRoutes(context: CommandContext, timing?: ConfigZeros<"replication">): readonly Route[] {
+/** The timing of replication as a matter of this node. */
+export type ReplicationTiming = {
+  /** What its own configuration says, where /config/replication says nothing. */
+  readonly zeros?: ConfigZeros<"replication">;
+  /** What it has read at its start, and runs by; left out: what is configured now. */
+  readonly applied?: ConfigSettings<"replication">;
+};
+
+/** The routes of the documents that are about settings and nothing else. */
+export function configRoutes(
+  context: CommandContext,
+  { zeros, applied = readConfig(context.store, "replication", zeros).effective }: ReplicationTiming = {},
+  transportInForce?: () => Promise<void>,
+): readonly Route[] {
   return [
     ...CONFIG_NAMES.flatMap((name) => documentRoutes(context, name)),
-    ...documentRoutes(context, "replication", timing === undefined ? {} : { zeros: timing }),
+    ...documentRoutes(context, "transport", {}, transportInForce),
+    ...documentRoutes(context, "replication", { zeros, applied }),
   ];
 }
 
@@ -62,15 +75,15 @@ const CONFIG_NAMES: readonly ConfigName[] = [
   "recursion",
   "health-probe-policy",
   "private-endpoints",
-  "transport",
   "otlp",
 ];
 
-/** The routes of one document. */
+/** The routes of one document. A change is acknowledged when `inForce` has resolved. */
 export function documentRoutes<Name extends ConfigName>(
   context: CommandContext,
   name: Name,
   ofNode: ConfigOfNode<Name> = {},
+  inForce: () => Promise<void> = async () => undefined,
 ): readonly Route[] {
   const { path, title, tag = "configuration", read = "readonly", write = "admin" } = DOCUMENTS[name];
   const response = configViewSchema(name);
@@ -83,7 +96,7 @@ export function documentRoutes<Name extends ConfigName>(
       access: read,
       response,
       handle: () => {
-        const { view, etag } = viewConfig(context.store, name, ofNode.zeros);
+        const { view, etag } = viewConfig(context.store, name, ofNode);
         return { headers: etag === undefined ? {} : { etag }, body: view };
       },
     }),
@@ -97,6 +110,7 @@ export function documentRoutes<Name extends ConfigName>(
       response,
       handle: async ({ body, caller }) => {
         const { view, etag } = await putConfig(context, caller, name, body, ofNode);
+        if (!caller.dryRun) await inForce();
         return { headers: etag === undefined || caller.dryRun ? {} : { etag }, body: view };
       },
     }),

@@ -7,6 +7,7 @@ import { type HealthLab, openHealthLab } from "../../../tests/support/health-pla
 import { openLab } from "../../../tests/support/zone-lab.ts";
 import type { Explainer } from "../../commands/explain.ts";
 import type { CommandContext } from "../../commands/run.ts";
+import type { ZonePeers } from "../../commands/zones.ts";
 import { ExplanationShape } from "../../model/explanation.ts";
 import { checkShape } from "../../model/shape.ts";
 import { openStorePublisher } from "../../publish/store-publisher.ts";
@@ -17,13 +18,13 @@ import { subnetMappingRoutes } from "./subnet-mappings.ts";
 import { zoneRoutes } from "./zones.ts";
 
 /** The routes over a store that is published, in the region eu. */
-async function givenNode() {
+async function givenNode(peers: ZonePeers = ALONE) {
   const lab = openLab([]);
   let health: HealthLab | undefined;
   let explainer: Explainer | undefined;
   const explain: Explainer = (question) => explainer?.(question) ?? assert.fail("asked too early");
   const routesOf = (context: CommandContext) => [
-    ...zoneRoutes(context, ALONE),
+    ...zoneRoutes(context, peers),
     ...recordRoutes(context),
     ...overrideRoutes(context),
     ...subnetMappingRoutes(context),
@@ -43,6 +44,7 @@ async function givenNode() {
   };
   return {
     lab,
+    store,
     make,
     ask: (query: string, as = "readonly") => api.ask("GET", `/explain?${query}`, { as }),
     [Symbol.asyncDispose]: async () => {
@@ -155,4 +157,29 @@ test("what cannot be asked is refused with its parameter", async () => {
     const pointers = body.errors?.map((error: { readonly pointer: string }) => error.pointer);
     assert.deepEqual([status, body.code, pointers], [400, "invalid_request", [pointer]], `${query}: ${text}`);
   }
+});
+
+test("a name in a zone that is pending is told of it, whoever else answers", async () => {
+  let others = 0;
+  await using node = await givenNode({ peersAlive: () => others });
+  await node.make("/zones", { name: "corp.example." });
+  others = 1;
+  const [nearer, lone] = [
+    await node.make("/zones", { name: "new.corp.example." }),
+    await node.make("/zones", { name: "new.example." }),
+  ];
+  const routeOf = async (name: string) => {
+    const { body } = await node.ask(`name=${encodeURIComponent(name)}`);
+    assert.deepEqual(checkShape(ExplanationShape, body), []);
+    const [{ text, by, zone, pending_zone, pending_zone_id }] = body.reasons;
+    assert.equal(/; the zone (\S+) is pending/.exec(text)?.[1], pending_zone);
+    return [by, zone, pending_zone, pending_zone_id];
+  };
+  assert.deepEqual(await routeOf("www.new.corp.example"), ["zone", "corp.example.", "new.corp.example.", nearer]);
+  assert.deepEqual(await routeOf("www.new.example"), ["nobody", undefined, "new.example.", lone]);
+  for (const name of ["new.corp.example.net", String.raw`www.x\.new.example`, "example", "."]) {
+    assert.deepEqual(await routeOf(name), ["nobody", undefined, undefined, undefined], name);
+  }
+  await node.store.write((tx) => tx.setState("new.corp.example.", "active"));
+  assert.deepEqual(await routeOf("new.corp.example"), ["zone", "new.corp.example.", undefined, undefined]);
 });

@@ -45,6 +45,28 @@ test("settings are kept by field, the secret is never shown, and what was read m
   assert.deepEqual([code, body.code], [404, "not_found"]);
 });
 
+test("a version is asked for before anything is stored too, and a PUT that changes nothing is unchanged", async () => {
+  await using api = await startSignInApi();
+  const put = (json: unknown, ifMatch?: string) =>
+    api.ask("PUT", "/auth/idp/config", {
+      json,
+      ...(ifMatch === undefined ? {} : { headers: { "if-match": ifMatch } }),
+    });
+  for (const ifMatch of ['"x"', "*"]) assert.equal((await put(WHOLE, ifMatch)).status, 412, ifMatch);
+  assert.equal((await put({})).headers.etag, undefined);
+  const made = await put(WHOLE);
+  assert.equal((await put(WHOLE, String(made.headers.etag))).headers.etag, made.headers.etag);
+  const { entries } = api.store.auditPage({ resource: "config" }, { limit: 10 });
+  assert.deepEqual(
+    entries.map(({ result, before, after }) => [result, before !== undefined, after !== undefined]),
+    [
+      ["unchanged", false, false],
+      ["success", false, true],
+      ["unchanged", false, false],
+    ],
+  );
+});
+
 test("bad settings are refused by field and change nothing", async () => {
   await using api = await startSignInApi();
   await api.ask("PUT", "/auth/idp/config", { json: WHOLE });

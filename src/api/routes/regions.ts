@@ -1,4 +1,4 @@
-/** /regions: the regions that anything is mapped to. */
+/** /regions: the regions of nodes, and those that anything is mapped to. */
 import Type from "typebox";
 import type { CommandContext } from "../../commands/run.ts";
 import { listRegions } from "../../commands/subnet-mappings.ts";

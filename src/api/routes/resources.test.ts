@@ -136,8 +136,11 @@ test("a subnet maps to one region: the same subnet again replaces, host bits and
     assert.deepEqual([status, pointers(body)], [400, [pointer]], JSON.stringify(json));
   }
   assert.equal((await post({ subnet: "10.2.0.0/16", region_id: "eu" }, "readonly")).status, 403);
+  const other = { id: "other-node", address: "192.0.2.1:7946", version: "1" };
+  await api.store.write((tx) => void tx.put("node", { ...other, region: "away" }));
+  await api.store.write((tx) => void tx.put("node", { ...other, id: "nowhere", region: "" }));
   const regions = await api.ask("GET", "/regions", { as: "readonly" });
-  assert.deepEqual(regions.body, { items: ["eu", "home", "us"], next_cursor: null });
+  assert.deepEqual(regions.body, { items: ["away", "eu", "home", "us"], next_cursor: null });
   const filtered = await api.ask("GET", "/subnet-mappings?region_id=us");
   assert.deepEqual(
     filtered.body.items.map(({ subnet }: { subnet: string }) => subnet),
@@ -215,4 +218,6 @@ test("the audit log is filtered, paged and exported", async () => {
     .map((line) => JSON.parse(line));
   assert.deepEqual([lines.length, lines[0].resource_name], [30, "10.0.59.0/24"]);
   assert.equal((await api.ask("GET", "/audit/export?action=none")).text, "");
+  const two = await api.ask("GET", "/audit/export?user_name=admin&limit=2");
+  assert.equal(two.text, `${exported.text.split("\n").slice(0, 2).join("\n")}\n`);
 });

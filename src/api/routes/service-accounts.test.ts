@@ -56,6 +56,11 @@ test("a token ends by revocation, expiry, deletion, and with every rotation", as
   assert.equal(await api.status(second.body.token), 200);
   const again = await rotate(id, { version: 1 });
   assert.deepEqual([again.status, again.body.version, again.body.token], [200, 2, "***"], "the same call again");
+  const noted = api.store.auditPage({ resource_id: id }, { limit: 2 }).entries;
+  assert.deepEqual(
+    noted.map(({ action, result }) => `${action} ${result}`),
+    ["update unchanged", "update success"],
+  );
   for (const version of [0, 3]) {
     const { status, body } = await rotate(id, { version });
     assert.deepEqual([status, body.code, body.version], [409, "version_mismatch", 2]);
