@@ -8,6 +8,7 @@ import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
+import { longestFirst } from "./test/order.ts";
 import { type TestEvent, withOneSummary } from "./test/summary.ts";
 
 /** Two files at once suit a machine of two cores, and are far from a limit anywhere. */
@@ -17,6 +18,12 @@ const FILE_TIMEOUT_MS = 600_000;
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
+// Some hundred test files, and what they start, would each strip and compile the same sources: the first to do it keeps the
+// outcome for the others, where the node itself keeps it. What is measured for coverage has to be compiled anew.
+if (process.env.NODE_V8_COVERAGE === undefined) {
+  process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("../node_modules/.cache/signpost", import.meta.url));
+}
+
 /**
  * These wait for probes, retries, upstreams, other members, starts and time-outs most of their time, each with ports and
  * addresses of its own.
@@ -24,13 +31,16 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const WAITING = new RegExp(
   "^tests/(cluster/|scenarios/((steer|notify|forward|primary|transport|import)[-.]|" +
     "(break-glass|config|debug-capture|explain|first-start|health-restart|management|overrides|query-log|refused-start|" +
-    "reload|serve|signals|single-sign-on|wildcard-address)[.]))",
+    "reload|serve|signals|single-sign-on|socket-activation|thread-death|wildcard-address)[.])|crash/)",
 );
 /**
- * These keep one core busy, with a store, an API or an answerer in their own process, or with programs that they compare;
- * none of them minds another beside it.
+ * These keep one core busy, with a store, an API, an image or an answerer in their own process, or with programs that they
+ * compare; none of them minds another beside it.
  */
-const COMPUTING = /^tests\/((api|fuzz|interop|support)\/|store\/(?!disk)|cluster\/[^/]*simulated)/;
+const COMPUTING = new RegExp(
+  "^tests/((api|fuzz|interop|support)/|store/(?!disk)|cluster/[^/]*simulated|bench/(selected-)?(table|zones)[.]|" +
+    "image/(death|model|reader-inside|split-death|whole-zone)[.])",
+);
 const WAITING_CONCURRENCY = 4;
 
 type Group = "units" | "waiting" | "alone";
@@ -54,7 +64,7 @@ async function* allEvents(files: readonly string[], signal: AbortSignal): AsyncG
   ];
   for (const group of groups) {
     if (group.files.length === 0 || signal.aborted) continue;
-    yield* run({ ...group, cwd: root, signal, timeout: FILE_TIMEOUT_MS });
+    yield* run({ ...group, files: longestFirst(group.files), cwd: root, signal, timeout: FILE_TIMEOUT_MS });
   }
 }
 

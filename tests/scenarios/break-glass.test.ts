@@ -13,6 +13,11 @@ after(() => rm(parent, { recursive: true, force: true }));
 
 const CLUSTER_KEY = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
+/** What is to be refused for its key must not be refused because another program has the default port. */
+const FREE_PORTS = Object.fromEntries(
+  ["DNS", "MANAGEMENT", "API", "REPLICATION"].map((name) => [`SVC_${name}_LISTEN`, "127.0.0.1:0"]),
+);
+
 type Outcome = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
 /** The program with a configuration file of these lines. */
@@ -24,7 +29,8 @@ async function run(
 ): Promise<Outcome> {
   const file = join(directory, "signpost.yaml");
   await writeFile(file, [`node: { data_dir: ${JSON.stringify(join(directory, "data"))} }`, ...lines, ""].join("\n"));
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_")));
+  const others = Object.entries(process.env).filter(([name]) => !name.startsWith("SVC_"));
+  const env = { ...Object.fromEntries(others), ...FREE_PORTS };
   const { status, stdout, stderr } = spawnSync(process.execPath, [MAIN, "--config", file, ...words], {
     input,
     env,
@@ -87,7 +93,7 @@ async function fetchZones(api: string, token: string): Promise<{ readonly status
 
 test("secrets that the cluster's key seals need it; without it, or with another, nothing changes", async () => {
   const directory = await mkdtemp(join(parent, "data-"));
-  const env = { SVC_REPLICATION_ENCRYPT_KEY: CLUSTER_KEY };
+  const env = { SVC_REPLICATION_ENCRYPT_KEY: CLUSTER_KEY, SVC_REPLICATION_LISTEN: "127.0.0.1:0" };
   {
     await using _ = await startNode({ directory, env });
   }

@@ -3,8 +3,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tableHandler } from "../support/scripted-replies.ts";
 import { waitFor } from "../support/wait.ts";
+import { sharedForwarding } from "./forward-shared.ts";
 import { assertTtls, type Forwarding, startForwarding } from "./forward-world.ts";
 import { figure } from "./notify-world.ts";
+
+const forwarding = sharedForwarding();
 
 const TABLE = `
 a.example. 300 A 192.0.2.1
@@ -38,7 +41,7 @@ test("a cached answer counts its TTL down and is not asked for again", async () 
 });
 
 test("TTL 0 is given to those who wait and kept for nobody; an expired one is asked for again", async () => {
-  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  await using world = await forwarding({ table: TABLE, isPatient: true });
   for (const wanted of [1, 2]) {
     assert.deepEqual((await world.ask("never.example A")).answer, ["never.example. 0 A 192.0.2.4"]);
     assert.equal(countOf(world, "never.example. A"), wanted);
@@ -51,7 +54,7 @@ test("TTL 0 is given to those who wait and kept for nobody; an expired one is as
 });
 
 test("many clients that ask the same at once cost the upstream one query", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: () => ({ kind: "answer", text: "same.example. 60 A 192.0.2.9", delayMs: 300 }),
   });
@@ -61,14 +64,14 @@ test("many clients that ask the same at once cost the upstream one query", async
 });
 
 test("names are one name in any case, and each answer spells the question as it was asked", async () => {
-  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  await using world = await forwarding({ table: TABLE, isPatient: true });
   assert.deepEqual((await world.ask("A.eXample A")).data, ["A.eXample. A 192.0.2.1"]);
   assert.deepEqual((await world.ask("a.EXAMPLE A")).data, ["a.EXAMPLE. A 192.0.2.1"]);
   assert.equal(countOf(world, "a.example. A"), 1);
 });
 
 test("flushed by name, by subtree and wholly, with counts", async () => {
-  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  await using world = await forwarding({ table: TABLE, isPatient: true });
   const fill = async () => {
     for (const name of ["a", "b", "deep.a"]) await world.ask(`${name}.example A`);
   };
@@ -100,7 +103,7 @@ test("flushed by name, by subtree and wholly, with counts", async () => {
 });
 
 test("/config/cache is live: limits of TTLs, and a cache that is off keeps nothing", async () => {
-  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  await using world = await forwarding({ table: TABLE, isPatient: true });
   assertTtls(await world.ask("long.example A"), [86_400]);
   await world.put("/config/cache", { min_ttl_seconds: 30, max_ttl_seconds: 100 });
   await world.api.ask("POST", "/cache/flush", {});
@@ -116,7 +119,7 @@ test("/config/cache is live: limits of TTLs, and a cache that is off keeps nothi
 });
 
 test("a changed forwarder does not answer from what the one before had said", async () => {
-  await using world = await startForwarding({ table: TABLE, isPatient: true });
+  await using world = await forwarding({ table: TABLE, isPatient: true });
   await world.ask("a.example A");
   world.upstream.setHandler(tableHandler("a.example. 300 A 198.51.100.7"));
   assert.deepEqual((await world.ask("a.example A")).data, ["a.example. A 192.0.2.1"], "it is cached");
@@ -127,7 +130,7 @@ test("a changed forwarder does not answer from what the one before had said", as
 });
 
 test("a popular answer is fetched anew before its time is over, and nobody waits for it", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: () => ({ kind: "answer", text: "hot.example. 12 A 192.0.2.1" }),
   });
@@ -140,7 +143,7 @@ test("a popular answer is fetched anew before its time is over, and nobody waits
 });
 
 test("with serve-stale an expired answer is better than none, with EDE 3; without it there is SERVFAIL", async () => {
-  await using world = await startForwarding({ table: TABLE });
+  await using world = await forwarding({ table: TABLE });
   await world.put("/forwarders/hardening", { serve_stale: true });
   await world.ask("short.example A");
   world.upstream.setHandler(() => ({ kind: "silence" }));
@@ -157,7 +160,7 @@ test("with serve-stale an expired answer is better than none, with EDE 3; withou
 });
 
 test("DO and CD are questions of their own: signatures go only to those who ask for them", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: (query) => ({
       kind: "answer",

@@ -4,8 +4,11 @@ import { test } from "node:test";
 import { RRTYPE } from "../../src/dns/codes.ts";
 import { type AnswerReply, type ReceivedQuery, type Reply, SERVER_COOKIE } from "../support/scripted-replies.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
-import { assertTtls, type Forwarding, startForwarding } from "./forward-world.ts";
+import { sharedForwarding } from "./forward-shared.ts";
+import { assertTtls, type Forwarding } from "./forward-world.ts";
 import { create } from "./notify-world.ts";
+
+const forwarding = sharedForwarding();
 
 const HONEST = "www.example. 300 A 192.0.2.1";
 const EVIL = "www.example. 300 A 203.0.113.66";
@@ -30,13 +33,13 @@ const DEFAULTS = {
 };
 
 test("what is on by default", async () => {
-  await using world = await startForwarding();
+  await using world = await forwarding();
   const { body } = await world.api.ask("GET", "/forwarders/hardening");
   for (const [field, value] of Object.entries(DEFAULTS)) assert.equal(body.effective[field], value, field);
 });
 
 test("case_randomization: who guesses id and port must guess the letters' case too", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: (query) => attacked(query, { kind: "answer", text: EVIL, lie: "lower" }, { kind: "answer", text: HONEST }),
   });
   await harden(world, { case_randomization: false, dns_cookies: false });
@@ -64,7 +67,7 @@ test("case_randomization: who guesses id and port must guess the letters' case t
 test("dns_cookies: an answer without the client's cookie is none, once the server has shown that it has them", async () => {
   const attack = (query: ReceivedQuery) =>
     attacked(query, { kind: "answer", text: EVIL }, { kind: "answer", text: HONEST, cookie: "good" });
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: () => ({ kind: "answer", text: "first.example. 60 A 192.0.2.9", cookie: "good" }),
   });
   await harden(world, { case_randomization: false, dns_cookies: false });
@@ -80,7 +83,7 @@ test("dns_cookies: an answer without the client's cookie is none, once the serve
 });
 
 test("bailiwick_scrubbing: what was not asked for is not passed on", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: () => ({ kind: "answer", text: `${HONEST}\nbank.example. 300 A 203.0.113.66` }),
   });
   await harden(world, { bailiwick_scrubbing: false });
@@ -107,7 +110,7 @@ const PRIVATE: readonly (readonly [string, string])[] = [
 
 test("rebinding_protection: no private address for a public name, but where an exception says so", async () => {
   const index = (name: string) => Number(/^n(\d+)/i.exec(name)?.[1] ?? 0);
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: ({ name }) => {
       const [type, address] = PRIVATE[index(name)] ?? ["A", "10.0.0.1"];
       return { kind: "answer", text: `${name} 60 ${type} ${address}` };
@@ -126,7 +129,7 @@ test("rebinding_protection: no private address for a public name, but where an e
 });
 
 test("max_udp_size is what the upstream is told", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: ({ name }) => ({ kind: "answer", text: `${name} 60 A 192.0.2.1` }),
   });
@@ -145,7 +148,7 @@ test("min_ttl_seconds and max_ttl_seconds hold for the default forwarder alone",
   const handler = ({ name }: { readonly name: string }) =>
     ({ kind: "answer", text: `${name} ${/^s/i.test(name) ? 5 : 90_000} A 192.0.2.1` }) as const;
   await using partner = await startScriptedUpstream({ handler });
-  await using world = await startForwarding({ handler });
+  await using world = await forwarding({ handler });
   await create(world.api, "/forwarders", { domain: "partner.example.", upstreams: [`127.0.0.1:${partner.port}`] });
   await harden(world, { min_ttl_seconds: 60, max_ttl_seconds: 600 });
   assertTtls(await world.ask("short.example A"), [60]);
@@ -156,7 +159,7 @@ test("min_ttl_seconds and max_ttl_seconds hold for the default forwarder alone",
 });
 
 test("refuse_any: ANY is not passed on to the default forwarder", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: ({ name }) => ({ kind: "answer", text: `${name} 60 A 192.0.2.1` }),
   });
   assert.equal((await world.ask("any.example ANY")).rcode, "NOERROR");
@@ -167,7 +170,7 @@ test("refuse_any: ANY is not passed on to the default forwarder", async () => {
 });
 
 test("ids and source ports cannot be foretold", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: ({ name }) => ({ kind: "answer", text: `${name} 60 A 192.0.2.1` }),
   });
   const count = 200;
@@ -180,7 +183,7 @@ test("ids and source ports cannot be foretold", async () => {
 });
 
 test("each switch is validated, by the name of its field", async () => {
-  await using world = await startForwarding();
+  await using world = await forwarding();
   const bad = [
     [{ max_udp_size: 100 }, "/max_udp_size"],
     [{ max_udp_size: 70_000 }, "/max_udp_size"],

@@ -12,8 +12,11 @@ import {
 } from "../support/scripted-replies.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { waitFor } from "../support/wait.ts";
+import { sharedForwarding } from "./forward-shared.ts";
 import { type Forwarding, forwardTo, startForwarding, ZONE } from "./forward-world.ts";
-import { create, figure } from "./notify-world.ts";
+import { create, untilFigure } from "./notify-world.ts";
+
+const forwarding = sharedForwarding();
 
 const HONEST = "liar.example. 300 A 192.0.2.1";
 const EVIL = "liar.example. 300 A 203.0.113.66";
@@ -44,7 +47,7 @@ const LIES: Readonly<Record<string, (query: ReceivedQuery) => Reply>> = {
 };
 
 test("lies of all kinds are not taken for an answer, and the honest one behind each is", async (t) => {
-  await using world = await startForwarding();
+  await using world = await forwarding();
   for (const [what, lie] of Object.entries(LIES)) {
     await t.test(what, async () => {
       world.upstream.setHandler((query) => [lie(query), { kind: "answer", text: HONEST, delayMs: 150 }]);
@@ -61,7 +64,7 @@ test("lies of all kinds are not taken for an answer, and the honest one behind e
 });
 
 test("records for other names are neither given nor kept", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: (query) =>
       query.name.toLowerCase() === "ask.example."
         ? {
@@ -76,7 +79,7 @@ test("records for other names are neither given nor kept", async () => {
 });
 
 test("a CNAME loop of the upstream ends", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: () => ({ kind: "answer", text: "one.example. 60 CNAME two.example.\ntwo.example. 60 CNAME one.example." }),
   });
   const { rcode, data } = await world.ask("one.example A");
@@ -85,7 +88,7 @@ test("a CNAME loop of the upstream ends", async () => {
 });
 
 test("an endless chain of names ends", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: (query) => {
       const [, number = "0"] = /^n(\d+)\./i.exec(query.name) ?? [];
       return { kind: "answer", text: `${query.name} 60 CNAME n${Number(number) + 1}.example.` };
@@ -96,7 +99,7 @@ test("an endless chain of names ends", async () => {
 });
 
 test("a chain that leads between us and the upstream for ever ends", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: () => ({ kind: "answer", text: `back.example. 60 CNAME there.${ZONE}` }),
   });
@@ -107,7 +110,7 @@ test("a chain that leads between us and the upstream for ever ends", async () =>
 });
 
 test("an answer of nearly 64 KiB comes over TCP; over UDP its client is told to come back", async () => {
-  await using world = await startForwarding({ handler: () => largeAnswer("large.example.", 60_000) });
+  await using world = await forwarding({ handler: () => largeAnswer("large.example.", 60_000) });
   const overUdp = await world.ask("large.example TXT");
   assert.match(overUdp.flags, /tc/);
   assert.deepEqual(overUdp.answer, []);
@@ -168,7 +171,7 @@ test("trouble of all kinds: SERVFAIL with an extended error before the client gi
 });
 
 test("a failure is remembered for a moment only, and then the upstream that is back is asked", async () => {
-  await using world = await startForwarding({ handler: () => ({ kind: "answer", rcode: 2 }) });
+  await using world = await forwarding({ handler: () => ({ kind: "answer", rcode: 2 }) });
   assert.equal((await world.ask("liar.example A")).rcode, "SERVFAIL");
   world.upstream.setHandler(() => ({ kind: "answer", text: HONEST }));
   await waitFor("it answers", 10_000, async () => (await world.ask("liar.example A")).rcode === "NOERROR");
@@ -181,7 +184,7 @@ async function isRefused({ api }: Forwarding, upstreams: readonly string[]): Pro
 }
 
 test("a forwarder that points at ourselves is refused by its place in the list", async () => {
-  await using world = await startForwarding({ forwards: false });
+  await using world = await forwarding({ forwards: false });
   const own = `127.0.0.1:${world.node.dns[0]?.port}`;
   assert.equal(await isRefused(world, [own]), "/upstreams/0");
   assert.equal(await isRefused(world, [`127.0.0.1:${world.upstream.port}`, own]), "/upstreams/1");
@@ -199,11 +202,11 @@ test("one that comes back to us by way of another server ends in SERVFAIL, and w
 });
 
 test("what came and was no answer is counted", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: () => [evil("id"), evil("name"), { kind: "answer", text: HONEST, delayMs: 100 }],
   });
   await world.ask("liar.example A");
   const series = `svc_forward_upstream_rejected_total{upstream="127.0.0.1:${world.upstream.port}"}`;
-  await waitFor("two are counted", 10_000, async () => (await figure(world.node, series)) === 2);
+  await untilFigure(world.node, series, 2);
 });

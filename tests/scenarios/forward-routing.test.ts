@@ -4,8 +4,11 @@ import { test } from "node:test";
 import { tableHandler } from "../support/scripted-replies.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { waitFor } from "../support/wait.ts";
+import { sharedForwarding } from "./forward-shared.ts";
 import { assertTtls, startForwarding, ZONE } from "./forward-world.ts";
 import { create } from "./notify-world.ts";
+
+const forwarding = sharedForwarding();
 
 const PUBLIC = `
 public.example. 3600 SOA ns.public.example. host.public.example. 1 7200 900 1209600 60
@@ -22,7 +25,7 @@ steered.public.example. 60 CNAME partner.example.
 `;
 
 test("the default forwarder answers what we do not hold: RA, no AA, data of any type", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   const www = await world.ask("www.public.example A");
   assert.deepEqual([www.rcode, www.flags, www.data], ["NOERROR", "rd ra", ["www.public.example. A 192.0.2.80"]]);
   assertTtls(www, [300]);
@@ -39,7 +42,7 @@ test("the default forwarder answers what we do not hold: RA, no AA, data of any 
 });
 
 test("what does not exist there: NXDOMAIN and NODATA with the SOA, remembered", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   for (const _ of [1, 2]) {
     const missing = await world.ask("missing.public.example A");
     assert.deepEqual([missing.rcode, missing.flags, missing.data], ["NXDOMAIN", "rd ra", []]);
@@ -52,7 +55,7 @@ test("what does not exist there: NXDOMAIN and NODATA with the SOA, remembered", 
 });
 
 test("disabled, it is REFUSED; enabled and disabled again, live", async () => {
-  await using world = await startForwarding({ table: PUBLIC, forwards: false });
+  await using world = await forwarding({ table: PUBLIC, forwards: false });
   assert.deepEqual([(await world.ask("www.public.example A")).rcode], ["REFUSED"]);
   await world.put("/forwarders/default", { upstreams: [`127.0.0.1:${world.upstream.port}`], enabled: true });
   assert.equal((await world.ask("www.public.example A")).rcode, "NOERROR");
@@ -61,7 +64,7 @@ test("disabled, it is REFUSED; enabled and disabled again, live", async () => {
 });
 
 test("RD=0 is answered from the cache only, and REFUSED else", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   assert.equal((await world.ask("www.public.example A", { rd: false })).rcode, "REFUSED");
   await world.ask("www.public.example A");
   const cached = await world.ask("www.public.example A", { rd: false });
@@ -75,7 +78,7 @@ test("the longest match wins over zones and forwarders together; an own zone win
       `app.${ZONE} 60 A 198.51.100.1\ninside.sub.${ZONE} 60 A 198.51.100.2\nx.partner.example. 60 A 198.51.100.3`,
     ),
   });
-  await using world = await startForwarding({
+  await using world = await forwarding({
     table: "x.partner.example. 60 A 203.0.113.1\ny.example. 60 A 203.0.113.2",
   });
   const upstreams = [`127.0.0.1:${partner.port}`];
@@ -96,7 +99,7 @@ test("the longest match wins over zones and forwarders together; an own zone win
 });
 
 test("an alias of ours to a forwarded name is completed; AA is the first owner's", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   await world.record({ name: "web", type: "CNAME", values: [{ value: "alias.public.example." }] });
   await world.record({ name: "apex", type: "ALIAS", values: [{ value: "alias.public.example." }] });
   const web = await world.ask(`web.${ZONE} A`);
@@ -112,7 +115,7 @@ test("an alias of ours to a forwarded name is completed; AA is the first owner's
 });
 
 test("a forwarded chain that ends in a zone of ours is answered from our live data", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   const id = await world.record({ name: "storage", type: "A", ttl: 60, values: [{ value: "10.0.0.1" }] });
   const first = await world.ask("storage.public.example A");
   assert.deepEqual(first.data, [`storage.public.example. CNAME storage.${ZONE}`, `storage.${ZONE} A 10.0.0.1`]);
@@ -130,14 +133,14 @@ test("a forwarded chain that ends in a zone of ours is answered from our live da
 
 test("a chain into another forwarder's domain asks that one, also where the first has an answer of its own", async () => {
   await using partner = await startScriptedUpstream({ handler: tableHandler("partner.example. 60 A 198.51.100.3") });
-  await using world = await startForwarding({ table: `${PUBLIC}\npartner.example. 60 A 203.0.113.66` });
+  await using world = await forwarding({ table: `${PUBLIC}\npartner.example. 60 A 203.0.113.66` });
   await create(world.api, "/forwarders", { domain: "partner.example.", upstreams: [`127.0.0.1:${partner.port}`] });
   const { data } = await world.ask("steered.public.example A");
   assert.deepEqual(data, ["steered.public.example. CNAME partner.example.", "partner.example. A 198.51.100.3"]);
 });
 
 test("a zone that is made takes its names from the cache at once, and gives them back when it goes", async () => {
-  await using world = await startForwarding({ table: PUBLIC, isPatient: true });
+  await using world = await forwarding({ table: PUBLIC, isPatient: true });
   await world.ask("www.public.example A");
   await world.ask("alias.public.example A");
   const zone = await create(world.api, "/zones", { name: "public.example." });

@@ -4,8 +4,11 @@ import { test } from "node:test";
 import { requireRoot } from "../support/peers.ts";
 import { type Handler, tableHandler } from "../support/scripted-replies.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
-import { startForwarding, ZONE } from "./forward-world.ts";
+import { sharedForwarding } from "./forward-shared.ts";
+import { ZONE } from "./forward-world.ts";
 import { create } from "./notify-world.ts";
+
+const forwarding = sharedForwarding();
 
 const AA = 0x8400;
 
@@ -31,7 +34,7 @@ ours.stub.test. 300 CNAME app.${ZONE}
 
 test("a stub zone's hints are asked without recursion, and the answer is cached", async () => {
   await using hint = await startScriptedUpstream({ handler: authority(STUB) });
-  await using world = await startForwarding({ table: "www.elsewhere.example. 60 A 198.51.100.1", isPatient: true });
+  await using world = await forwarding({ table: "www.elsewhere.example. 60 A 198.51.100.1", isPatient: true });
   await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
   await world.record({ name: "app", type: "A", values: [{ value: "10.0.0.1" }] });
   for (const _ of [1, 2]) {
@@ -74,7 +77,7 @@ b.child.stub.test. 300 A 192.0.2.12`),
       ";; AUTHORITY\nchild.stub.test. 300 NS ns.child.stub.test.\n;; ADDITIONAL\nns.child.stub.test. 300 A 127.9.0.1",
     ),
   });
-  await using world = await startForwarding({ isPatient: true });
+  await using world = await forwarding({ isPatient: true });
   await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
   assert.deepEqual((await world.ask("a.child.stub.test A")).data, ["a.child.stub.test. A 192.0.2.11"]);
   assert.deepEqual((await world.ask("b.child.stub.test A")).data, ["b.child.stub.test. A 192.0.2.12"]);
@@ -91,7 +94,7 @@ test("referrals upwards, sideways, to themselves or without end are not followed
   ];
   for (const text of referrals) {
     await using hint = await startScriptedUpstream({ handler: () => ({ kind: "answer", flags: 0x8000, text }) });
-    await using world = await startForwarding();
+    await using world = await forwarding();
     await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
     assert.equal((await world.ask("a.x.stub.test A", { timeoutMs: 10_000 })).rcode, "SERVFAIL", text);
     assert.ok(hint.queries.length < 40, `${hint.queries.length} queries`);
@@ -106,7 +109,7 @@ test("what a stub zone's servers say of names outside of it is not believed", as
       text: "a.stub.test. 60 CNAME bank.example.\nbank.example. 60 A 203.0.113.66",
     }),
   });
-  await using world = await startForwarding({ table: "bank.example. 60 A 192.0.2.1" });
+  await using world = await forwarding({ table: "bank.example. 60 A 192.0.2.1" });
   await create(world.api, "/stub-zones", { domain: "stub.test.", hints: [`127.0.0.1:${hint.port}`] });
   assert.deepEqual((await world.ask("a.stub.test A")).data, [
     "a.stub.test. CNAME bank.example.",
@@ -123,7 +126,7 @@ test("below a delegation of ours: followed where recursion is offered and wanted
     addresses: ["127.9.0.2"],
     port: 53,
   });
-  await using world = await startForwarding({ isPatient: true });
+  await using world = await forwarding({ isPatient: true });
   await world.record({ name: "sub", type: "NS", values: [{ value: `ns.sub.${ZONE}` }] });
   await world.record({ name: "ns.sub", type: "A", values: [{ value: "127.9.0.2" }] });
   assert.deepEqual((await world.ask(`www.sub.${ZONE} A`)).data, [`www.sub.${ZONE} A 192.0.2.21`]);
@@ -137,7 +140,7 @@ test("below a delegation of ours: followed where recursion is offered and wanted
 });
 
 test("stub zones and forwarders are validated by their fields, and one domain has one of both", async () => {
-  await using world = await startForwarding();
+  await using world = await forwarding();
   const refused = async (path: string, json: object, status: number, pointer: string) => {
     const answer = await world.api.ask("POST", path, json);
     assert.deepEqual([answer.status, answer.body.errors?.[0]?.pointer], [status, pointer], JSON.stringify(answer.body));

@@ -7,13 +7,16 @@ import { makeCertificate } from "../support/certificates.ts";
 import { tableHandler } from "../support/scripted-replies.ts";
 import { startScriptedUpstream } from "../support/scripted-upstream.ts";
 import { waitFor } from "../support/wait.ts";
+import { sharedForwarding } from "./forward-shared.ts";
 import { type Answer, forwardTo, startForwarding, ZONE } from "./forward-world.ts";
+
+const forwarding = sharedForwarding();
 
 const echo = ({ name }: { readonly name: string }) => ({ kind: "answer", text: `${name} 60 A 192.0.2.1` }) as const;
 
 test("with a silent upstream beside a good one every question is answered, and the silent one is soon asked rarely", async () => {
   await using silent = await startScriptedUpstream({ handler: () => ({ kind: "silence" }) });
-  await using world = await startForwarding({ handler: echo });
+  await using world = await forwarding({ handler: echo });
   await forwardTo(world, [`127.0.0.1:${silent.port}`, `127.0.0.1:${world.upstream.port}`]);
   for (let index = 0; index < 100; index++)
     assert.equal((await world.ask(`n${index}.example A`)).rcode, "NOERROR", String(index));
@@ -30,7 +33,7 @@ test("with a silent upstream beside a good one every question is answered, and t
 test("an upstream that refuses connections, fails or refuses is passed over at once", async () => {
   await using failing = await startScriptedUpstream({ handler: () => ({ kind: "answer", rcode: 2 }) });
   await using refusing = await startScriptedUpstream({ handler: () => ({ kind: "answer", rcode: 5 }) });
-  await using world = await startForwarding({ handler: echo });
+  await using world = await forwarding({ handler: echo });
   const gone = await startScriptedUpstream({ handler: echo });
   await gone.close();
   await forwardTo(
@@ -42,14 +45,14 @@ test("an upstream that refuses connections, fails or refuses is passed over at o
 });
 
 test("an upstream without EDNS is asked without it", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     handler: (query) => (query.message.edns === undefined ? echo(query) : { kind: "answer", rcode: 1, edns: "none" }),
   });
   assert.deepEqual((await world.ask("old.example A")).data, ["old.example. A 192.0.2.1"]);
 });
 
 test("a truncated answer is asked for over TCP", async () => {
-  await using world = await startForwarding({
+  await using world = await forwarding({
     isPatient: true,
     handler: (query) => (query.transport === "udp" ? { kind: "answer", isTruncated: true } : echo(query)),
   });
@@ -62,7 +65,7 @@ test("a truncated answer is asked for over TCP", async () => {
 
 test("upstreams by IPv6 address and by the name of a host of ours", async () => {
   await using v6 = await startScriptedUpstream({ handler: echo, addresses: ["::1"] });
-  await using world = await startForwarding({ handler: echo, isPatient: true });
+  await using world = await forwarding({ handler: echo, isPatient: true });
   await forwardTo(world, [`[::1]:${v6.port}`]);
   assert.equal((await world.ask("six.example A")).rcode, "NOERROR");
   assert.equal(v6.queries.length, 1);

@@ -97,6 +97,8 @@ export type ForwardingSetup = NodeSetup & {
   readonly forwards?: false;
   /** For tests that count what upstreams are asked; see PATIENT_MAIN. */
   readonly isPatient?: true;
+  /** One that runs already, and goes on to. */
+  readonly node?: ScenarioNode;
 };
 
 /** A node whose default forwarder is the scripted upstream, and which holds ZONE. */
@@ -104,7 +106,8 @@ export async function startForwarding(setup: ForwardingSetup = {}): Promise<Forw
   const { handler = tableHandler(setup.table ?? ""), upstream: options, forwards, isPatient, ...nodeSetup } = setup;
   await using undo = new AsyncDisposableStack();
   const upstream = undo.use(await startScriptedUpstream({ ...options, handler }));
-  const node = undo.use(await startNode({ zones: [], ...(isPatient ? { main: PATIENT_MAIN } : {}), ...nodeSetup }));
+  const node =
+    setup.node ?? undo.use(await startNode({ zones: [], ...(isPatient ? { main: PATIENT_MAIN } : {}), ...nodeSetup }));
   const api = undo.use(await signIn(node.api));
   const stored = (await api.ask("GET", "/zones")).body.items.find(({ name }: { name: string }) => name === ZONE);
   const zoneId: string = stored?.id ?? (await create(api, "/zones", { name: ZONE }));

@@ -65,7 +65,7 @@ test("a name that is owned: whole or nothing for JSON and CSV, the record alone 
   for (const query of ["", "?dry_run=true"]) {
     const json = await api.ask("POST", `/zones/import${query}`, { json: bundle({ ...A, name: "fine" }, A) });
     assert.deepEqual([json.status, json.body.code], [409, "name_owned"]);
-    assert.match(json.body.detail, /zone c\.test\., record www A: .*CNAME record \(rec_/);
+    assert.match(json.body.detail, /zone c\.test\., record www A: .*record of type CNAME \(rec_/);
     const csv = await api.ask("POST", `/zones/import${query}`, { headers: CSV, body: table });
     assert.deepEqual([csv.status, csv.body.code], [409, "name_owned"]);
   }

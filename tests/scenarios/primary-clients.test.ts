@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, before, test } from "node:test";
 import { startAcmeServer } from "../support/acme-server.ts";
 import { requireProgram } from "../support/peers.ts";
 import { runToEnd } from "../support/process.ts";
@@ -18,10 +18,11 @@ const ZONE = "example.test";
 const FULL = { name: "full.", secret: Buffer.alloc(32, 1).toString("base64") };
 const ACME = { name: "acme.", secret: Buffer.alloc(32, 2).toString("base64") };
 
-type World = AsyncDisposable & { readonly node: ScenarioNode; readonly port: number };
-
-async function startWorld(): Promise<World> {
-  const node = await startNode();
+/** One node for all: each client changes names of its own. */
+let node: ScenarioNode;
+let port = 0;
+before(async () => {
+  node = await startNode();
   await using api = await signIn(node.api);
   for (const [path, body] of [
     ["/config/axfr", { enabled: true }],
@@ -32,11 +33,11 @@ async function startWorld(): Promise<World> {
   await create(api, "/tsig-keys", { ...FULL, algorithm: "hmac-sha256" });
   const grants = [{ zone: `${ZONE}.`, names: ["_acme-challenge", "_acme-challenge.*"], types: ["TXT"], update: true }];
   await create(api, "/tsig-keys", { ...ACME, algorithm: "hmac-sha512", grants });
-  const port = node.dns[0]?.port ?? 0;
-  return { node, port, [Symbol.asyncDispose]: () => node[Symbol.asyncDispose]() };
-}
+  port = node.dns[0]?.port ?? 0;
+});
+after(() => node[Symbol.asyncDispose]());
 
-async function texts(port: number, name: string): Promise<readonly string[]> {
+async function texts(name: string): Promise<readonly string[]> {
   const words = ["@127.0.0.1", "-p", String(port), "+short", "+norecurse", name, "TXT"];
   const out = await runToEnd("dig", words, 30_000);
   return [...out.matchAll(/"([^"]*)"/g)].map(([, text]) => text ?? "");
@@ -45,12 +46,11 @@ async function texts(port: number, name: string): Promise<readonly string[]> {
 test("certbot proves a name with a key that may do nothing else", async (t) => {
   const certbot = requireProgram(t, "certbot");
   if (certbot === undefined || requireProgram(t, "openssl") === undefined) return;
-  await using world = await startWorld();
-  await using acme = await startAcmeServer((name) => texts(world.port, name));
+  await using acme = await startAcmeServer(texts);
   const credentials = join(directory, "certbot.ini");
   const lines = {
     server: "127.0.0.1",
-    port: world.port,
+    port,
     name: ACME.name,
     secret: ACME.secret,
     algorithm: "HMAC-SHA512",
@@ -71,17 +71,16 @@ test("certbot proves a name with a key that may do nothing else", async (t) => {
   const out = await runToEnd(certbot, words, 60_000, { env: { REQUESTS_CA_BUNDLE: acme.caFile } });
   assert.match(out, /Successfully received certificate/);
   assert.deepEqual(acme.proved(), [`shop.${ZONE}`]);
-  assert.deepEqual(await texts(world.port, `_acme-challenge.shop.${ZONE}`), []);
+  assert.deepEqual(await texts(`_acme-challenge.shop.${ZONE}`), []);
 });
 
 test("lego proves a name, and leaves nothing behind", async (t) => {
   const lego = requireProgram(t, "lego");
   if (lego === undefined || requireProgram(t, "openssl") === undefined) return;
-  await using world = await startWorld();
-  await using acme = await startAcmeServer((name) => texts(world.port, name));
+  await using acme = await startAcmeServer(texts);
   const env = {
     LEGO_CA_CERTIFICATES: acme.caFile,
-    RFC2136_NAMESERVER: `127.0.0.1:${world.port}`,
+    RFC2136_NAMESERVER: `127.0.0.1:${port}`,
     RFC2136_TSIG_ALGORITHM: "hmac-sha512.",
     RFC2136_TSIG_KEY: ACME.name,
     RFC2136_TSIG_SECRET: ACME.secret,
@@ -96,10 +95,10 @@ test("lego proves a name, and leaves nothing behind", async (t) => {
     "--server",
     acme.directoryUrl,
   ];
-  const dns = ["--dns", "rfc2136", "--dns.resolvers", `127.0.0.1:${world.port}`, "--dns.disable-cp"];
+  const dns = ["--dns", "rfc2136", "--dns.resolvers", `127.0.0.1:${port}`, "--dns.disable-cp"];
   await runToEnd(lego, [...asked, ...dns, "--path", join(directory, "lego"), "run"], 60_000, { env });
   assert.deepEqual(acme.proved(), [`lego.${ZONE}`]);
-  assert.deepEqual(await texts(world.port, `_acme-challenge.lego.${ZONE}`), []);
+  assert.deepEqual(await texts(`_acme-challenge.lego.${ZONE}`), []);
 });
 
 const DNSPYTHON = `
@@ -129,8 +128,7 @@ test("dnspython updates and transfers, signed", async (t) => {
   // What Debian's packages bring belongs to Debian's interpreter.
   const python = requireProgram(t, "/usr/bin/python3");
   if (python === undefined) return;
-  await using world = await startWorld();
-  const out = await runToEnd(python, ["-c", DNSPYTHON, String(world.port), FULL.secret], 60_000);
+  const out = await runToEnd(python, ["-c", DNSPYTHON, String(port), FULL.secret], 60_000);
   assert.deepEqual(out.trim().split("\n"), [
     "add NOERROR",
     "again YXDOMAIN",
@@ -167,8 +165,7 @@ print "unknown key ", ($refused ? "answered" : $resolver->errorstring), "\\n";
 test("Net::DNS updates, verifies what it hears, and transfers", async (t) => {
   const perl = requireProgram(t, "perl");
   if (perl === undefined) return;
-  await using world = await startWorld();
-  const out = await runToEnd(perl, ["-e", NET_DNS, String(world.port), FULL.secret], 60_000);
+  const out = await runToEnd(perl, ["-e", NET_DNS, String(port), FULL.secret], 60_000);
   assert.deepEqual(out.trim().split("\n"), [
     "transferred all",
     "update NOERROR verified",

@@ -95,7 +95,19 @@ const address = (name: string) => dig(server(), `${name}.example.test`, "A");
 
 test("a zone is given whole to who is listed, and to nobody else", async () => {
   const out = await digAll("-b", SECONDARY, "+tcp", "example.test", "AXFR");
-  assert.match(out, /XFR size: 33 records/);
+  const size = /XFR size: 33 records \(messages 1, bytes (\d+)\)/.exec(out) ?? assert.fail(out);
+  const line = await waitFor("the log has it", 20_000, () => {
+    const text = node.child
+      .output()
+      .split("\n")
+      .find((one) => one.includes("a zone was transferred"));
+    return text !== undefined && JSON.parse(text);
+  });
+  const { level, zone, address, key, serial, messages, records, bytes } = line;
+  assert.deepEqual([level, zone, address, key], ["info", "example.test.", SECONDARY, undefined]);
+  assert.deepEqual([messages, records, bytes], [1, 33, Number(size[1])]);
+  assert.match(out, new RegExp(`SOA\\s+\\S+ \\S+ ${serial} `));
+  assert.ok((await figure(node, "svc_transfer_sent_bytes_total")) >= bytes);
   assert.match(await digAll("+tcp", "example.test", "AXFR"), /Transfer failed/);
   assert.match(await digAll("-b", SECONDARY, "+tcp", "elsewhere.test", "AXFR"), /Transfer failed/);
   const request = (name: string) => encodeMessage(makeQuery(1, wire(name), RRTYPE.AXFR)).bytes;
@@ -117,6 +129,13 @@ for (const algorithm of ALGORITHMS) {
     const zone = await digAll(...key, "+tcp", "example.test", "AXFR");
     assert.match(zone, /XFR size: 33 records/);
     assert.doesNotMatch(zone, /Couldn't verify/);
+    const named = `"key":"key-${algorithm}."`;
+    await waitFor("the log names the key", 20_000, () =>
+      node.child
+        .output()
+        .split("\n")
+        .some((line) => line.includes("a zone was transferred") && line.includes(named)),
+    );
   });
 }
 

@@ -1,5 +1,5 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Endpoint } from "../support/dns-client.ts";
@@ -84,6 +84,13 @@ export async function startNode(setup: NodeSetup = {}): Promise<ScenarioNode> {
   return await adoptNode(child, directory, setup.directory === undefined);
 }
 
+/** Tells a node that waits for something from one that the machine had no time for; of one that has ended nobody knows. */
+function effortOf(child: Child): string {
+  if (child.status() !== undefined) return "";
+  const { userMs, systemMs } = child.cpu();
+  return `processor time: ${userMs + systemMs} ms; load: ${loadavg().map(Math.round).join(" ")}`;
+}
+
 /** Waits until a node that has been started serves; it is stopped at the end, and its directory removed. */
 export async function adoptNode(child: Child, directory: string, removes = true): Promise<ScenarioNode> {
   const messages = () => messagesOf(child.output());
@@ -98,9 +105,9 @@ export async function adoptNode(child: Child, directory: string, removes = true)
       return found(/^(try: |no zone is served)/).length > 0;
     });
   } catch (error) {
-    const output = child.output();
+    const why = `${String(error)}\n${effortOf(child)}\n${child.output()}`;
     await dispose();
-    throw new Error(`${String(error)}\n${output}`);
+    throw new Error(why);
   }
   const management = found(/^health and metrics on (.*)$/)[0] ?? "";
   return {

@@ -101,7 +101,11 @@ test("script checks of a node have verdicts, and a runner that dies is replaced"
   writeFileSync(own, `#!/bin/sh\necho "no $1" >&2\nexit 4\n`, { mode: 0o755 });
   const key = "a key that no script may see";
   await using node = await startNode({
-    env: scriptSettings({ SVC_SCRIPT_CHECKS_DIRECTORY: scripts, SVC_REPLICATION_ENCRYPT_KEY: key }),
+    env: scriptSettings({
+      SVC_SCRIPT_CHECKS_DIRECTORY: scripts,
+      SVC_REPLICATION_ENCRYPT_KEY: key,
+      SVC_REPLICATION_LISTEN: "127.0.0.1:0",
+    }),
   });
   await using api = await signIn(node.api);
   const good = await createCheck(api, "good", "/usr/bin/true");

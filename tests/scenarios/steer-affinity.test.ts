@@ -1,7 +1,7 @@
 /** Clients keep their value: thousands of them, told apart by the networks that a trusted resolver names. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { httpTemplate, type Steering, startBackends, startSteering, untilJudged, valuesOf } from "./steer-world.ts";
+import { httpTemplate, type Steering, sharedSteering, startBackends, untilJudged, valuesOf } from "./steer-world.ts";
 
 const VALUES = ["127.0.5.1", "127.0.5.2", "127.0.5.3", "127.0.5.4", "127.0.5.5"] as const;
 const [DYING] = VALUES;
@@ -16,9 +16,7 @@ function networkOf(client: number): string {
   return `10.${100 + (client >> 8)}.${client & 0xff}.0/24`;
 }
 
-function start(): Promise<Steering> {
-  return startSteering({ env: { SVC_DNS_CLIENT_SUBNET_SOURCES: "127.0.0.1/32" } });
-}
+const start = sharedSteering({ env: { SVC_DNS_CLIENT_SUBNET_SOURCES: "127.0.0.1/32" } });
 
 /** The value of each client, all of whose answers have just one. */
 async function valuesByClient(world: Steering, name: string): Promise<string[]> {

@@ -7,7 +7,9 @@ import { createServer as createTlsServer } from "node:tls";
 import { makeCertificate, type TestCertificate } from "../support/certificates.ts";
 import { freePort } from "../support/ports.ts";
 import { waitFor } from "../support/wait.ts";
-import { type Steering, startSteering, valuesOf, WAIT_MS } from "./steer-world.ts";
+import { type Steering, sharedSteering, valuesOf, WAIT_MS } from "./steer-world.ts";
+
+const steering = sharedSteering();
 
 type Behaviour = (socket: Socket) => void;
 type Bad = { readonly on?: Behaviour; readonly tls?: TestCertificate; readonly error?: string };
@@ -134,7 +136,7 @@ async function assertJudged(world: Steering, name: string, id: string, backends:
 test("backends that hang, drip, flood, reset and refuse each have their class, and the good one's probes are not late", async () => {
   await using stack = new AsyncDisposableStack();
   const port = await startBad(stack, HTTP);
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await gated(world, "http", HTTP, { protocol: "http", port });
   const items = await assertJudged(world, "http", id, HTTP);
   assert.ok(items.every(({ stale }) => stale === false));
@@ -155,7 +157,7 @@ test("backends that hang, drip, flood, reset and refuse each have their class, a
 test("certificates that are expired, of another name or of nobody we trust each have their class", async () => {
   await using stack = new AsyncDisposableStack();
   const port = await startBad(stack, HTTPS);
-  await using world = await startSteering();
+  await using world = await steering();
   const http_config = { host: "app.example", ca_pem: authority.cert };
   const id = await gated(world, "https", HTTPS, { protocol: "https", port, http_config });
   await assertJudged(world, "https", id, HTTPS);
@@ -170,7 +172,7 @@ test("certificates that are expired, of another name or of nobody we trust each 
 });
 
 test("a name that does not exist cannot be resolved, and says so", async () => {
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await world.record({
     name: "alias",
     type: "ALIAS",

@@ -6,8 +6,8 @@ import { figure } from "./notify-world.ts";
 import {
   httpTemplate,
   type Steering,
+  sharedSteering,
   startBackends,
-  startSteering,
   untilAnswered,
   untilJudged,
   valuesOf,
@@ -15,6 +15,8 @@ import {
 } from "./steer-world.ts";
 
 const [A, B, C] = ["127.0.10.1", "127.0.10.2", "127.0.10.3"] as const;
+
+const steering = sharedSteering();
 
 async function put({ api }: Steering, id: string, json: object): Promise<void> {
   const { status, body } = await api.ask("PUT", `/records/${id}`, json);
@@ -34,7 +36,7 @@ async function untilProbes(world: Steering, wanted: number): Promise<void> {
 
 test("a template that is taken away gates no more from the next answer on, and the same again is known at once or soon", async () => {
   await using backends = await startBackends(A);
-  await using world = await startSteering();
+  await using world = await steering();
   const health_check_template = httpTemplate(backends.port);
   const id = await world.record({ name: "app", type: "A", values: valuesOf(A, B), health_check_template });
   await untilAnswered(world, "app", [A]);
@@ -48,7 +50,7 @@ test("a template that is taken away gates no more from the next answer on, and t
 
 test("values come and go: the dead one that stays is never answered meanwhile, and what goes is probed no more", async () => {
   await using backends = await startBackends(A, C);
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await world.record({
     name: "app",
     type: "A",
@@ -72,7 +74,7 @@ test("values come and go: the dead one that stays is never answered meanwhile, a
 
 test("a probe that two records share ends with the last of them", async () => {
   await using backends = await startBackends(A);
-  await using world = await startSteering();
+  await using world = await steering();
   const health_check_template = httpTemplate(backends.port);
   const rest = { type: "A", values: valuesOf(A, B), health_check_template };
   const first = await world.record({ name: "one", ...rest });

@@ -7,6 +7,7 @@ import { waitFor } from "../support/wait.ts";
 import {
   httpTemplate,
   type Steering,
+  sharedSteering,
   startBackends,
   startSteering,
   untilAnswered,
@@ -22,6 +23,8 @@ const TIMEOUT_MS = 1_000;
 /** What the machine may take besides, with other work and a slow disk. */
 const GENEROUS_MS = 20_000;
 const HELD_UP_MS = 500;
+
+const steering = sharedSteering();
 
 function gated(world: Steering, port: number): Promise<string> {
   return world.record({
@@ -82,7 +85,7 @@ for (const [how, deathOf] of [
 ] as const) {
   test(`a backend ${how} is withheld after three failures, and answered again after two successes`, async (t) => {
     await using backends = await startBackends(...BOTH);
-    await using world = await startSteering();
+    await using world = await steering();
     const id = await gated(world, backends.port);
     await untilJudged(world, id, { [A]: "healthy", [B]: "healthy" });
     const backend = backends.at(B);
@@ -110,7 +113,7 @@ for (const [how, deathOf] of [
 
 test("two failures withhold nothing, and one success brings nothing back", async () => {
   await using backends = await startBackends(...BOTH);
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await gated(world, backends.port);
   await untilJudged(world, id, { [A]: "healthy", [B]: "healthy" });
   const backend = backends.at(B);

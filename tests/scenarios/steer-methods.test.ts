@@ -6,8 +6,8 @@ import {
   type Backends,
   httpTemplate,
   type Steering,
+  sharedSteering,
   startBackends,
-  startSteering,
   tally,
   untilAnswered,
   untilJudged,
@@ -16,6 +16,8 @@ import {
 } from "./steer-world.ts";
 
 const [A, B, C] = ["127.0.1.1", "127.0.1.2", "127.0.1.3"] as const;
+
+const steering = sharedSteering();
 
 function gated(world: Steering, backends: Backends, name: string, lb_policy?: object): Promise<string> {
   const health_check_template = httpTemplate(backends.port);
@@ -30,7 +32,7 @@ function gated(world: Steering, backends: Backends, name: string, lb_policy?: ob
 
 test("all healthy values are answered, round-robin begins with another each time, and the dead are left out", async () => {
   await using backends = await startBackends(A, B, C);
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await gated(world, backends, "rr", { method: "round-robin" });
   await gated(world, backends, "plain");
   await untilJudged(world, id, { [A]: "healthy", [B]: "healthy", [C]: "healthy" });
@@ -57,7 +59,7 @@ test("all healthy values are answered, round-robin begins with another each time
 
 test("failover answers the first healthy value of its order, goes back to it, and fails open when none is left", async () => {
   await using backends = await startBackends(A, B, C);
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await gated(world, backends, "fo", { method: "failover", failover_order: [B, C] });
   assert.deepEqual([...(await tally(world, "fo", 20))], [[B, 20]]);
   await backends.at(B).kill();
@@ -97,7 +99,7 @@ function assertShares(counts: ReadonlyMap<string, number>, expected: Readonly<Re
 
 test("weighted answers one value in proportion, the unlisted get the rest, and a dead one's share goes to the others", async () => {
   await using backends = await startBackends(A, B, C);
-  await using world = await startSteering();
+  await using world = await steering();
   await gated(world, backends, "w", { method: "weighted", value_weights: { [A]: 60, [B]: 30 } });
   assertShares(await tally(world, "w", 4_000), { [A]: 60, [B]: 30, [C]: 10 });
   await backends.at(A).kill();
@@ -107,7 +109,7 @@ test("weighted answers one value in proportion, the unlisted get the rest, and a
 
 test("weights that are changed hold from the next answer on, and 0 is no traffic while others are healthy", async () => {
   await using backends = await startBackends(A, B, C);
-  await using world = await startSteering();
+  await using world = await steering();
   const policy = (weights: object) => ({ method: "weighted", value_weights: weights });
   const id = await gated(world, backends, "w", policy({ [A]: 100, [B]: 0, [C]: 0 }));
   assert.deepEqual([...(await tally(world, "w", 200))], [[A, 200]]);
@@ -123,7 +125,7 @@ test("latency answers the value that its own probes find nearest, moves when it 
   await using backends = await startBackends(A, B, C);
   backends.at(B).delayMs = 250;
   backends.at(C).delayMs = 250;
-  await using world = await startSteering();
+  await using world = await steering();
   const id = await gated(world, backends, "near", { method: "latency" });
   const items = await untilJudged(world, id, { [A]: "healthy", [B]: "healthy", [C]: "healthy" });
   assert.ok(items.every(({ latency_ms }) => latency_ms > 0));

@@ -6,8 +6,8 @@ import {
   type Backends,
   httpTemplate,
   type Steering,
+  sharedSteering,
   startBackends,
-  startSteering,
   tally,
   untilAnswered,
   untilJudged,
@@ -26,8 +26,11 @@ const VALUES = [
 const CLIENT = { eu: { from: "127.0.0.1" }, us: { from: "127.0.9.1" }, ap: { from: "127.0.9.200" } } as const;
 const MAPPINGS = { "127.0.9.0/24": "us", "127.0.9.128/25": "ap", "127.0.2.3/32": "ap" };
 
+/** It hears of networks from one address only, from which no other test asks. */
+const steering = sharedSteering({ env: { SVC_NODE_REGION: "eu", SVC_DNS_CLIENT_SUBNET_SOURCES: "127.0.0.5/32" } });
+
 async function start(): Promise<Steering> {
-  const world = await startSteering({ env: { SVC_NODE_REGION: "eu" } });
+  const world = await steering();
   for (const [subnet, region_id] of Object.entries(MAPPINGS)) await map(world, subnet, region_id);
   return world;
 }
@@ -99,7 +102,7 @@ test("geo-failover rotates within the client's region, leaves it only when all o
 });
 
 test("a mapping that is made, changed or taken away holds from the next answer on, for clients and for values", async () => {
-  await using world = await startSteering({ env: { SVC_NODE_REGION: "eu" } });
+  await using world = await steering();
   await world.record({ name: "near", type: "A", values: VALUES.slice(0, 3), lb_policy: { method: "region" } });
   assert.deepEqual(
     await perRegion(world, "near"),
@@ -124,9 +127,7 @@ test("a mapping that is made, changed or taken away holds from the next answer o
 });
 
 test("the network that a trusted resolver names decides, with the prefix that the answer is for; others' is not heard", async () => {
-  await using world = await startSteering({
-    env: { SVC_NODE_REGION: "eu", SVC_DNS_CLIENT_SUBNET_SOURCES: "127.0.0.5/32" },
-  });
+  await using world = await steering();
   await world.record({ name: "near", type: "A", values: VALUES.slice(0, 2), lb_policy: { method: "region" } });
   await world.record({ name: "static", type: "A", values: valuesOf("192.0.2.1") });
   await map(world, "10.20.0.0/16", "us");

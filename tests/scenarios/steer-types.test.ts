@@ -6,8 +6,8 @@ import { create } from "./notify-world.ts";
 import {
   httpTemplate,
   type Steering,
+  sharedSteering,
   startBackends,
-  startSteering,
   tally,
   untilAnswered,
   valuesOf,
@@ -15,6 +15,8 @@ import {
 } from "./steer-world.ts";
 
 const [A, B] = ["127.0.3.1", "127.0.3.2"] as const;
+
+const steering = sharedSteering();
 
 async function untilDig(world: Steering, wanted: readonly string[], ...words: string[]): Promise<void> {
   const text = wanted.toSorted().join("\n");
@@ -33,7 +35,7 @@ async function hosts(world: Steering): Promise<void> {
 
 test("a CNAME and an ALIAS lead to the first host that is healthy, by its name in the node's own zone", async () => {
   await using backends = await startBackends(A, B);
-  await using world = await startSteering();
+  await using world = await steering();
   await hosts(world);
   const rest = {
     values: valuesOf("a.steer.test.", "b.steer.test."),
@@ -55,7 +57,7 @@ test("a CNAME and an ALIAS lead to the first host that is healthy, by its name i
 test("SRV values are probed at their own ports, and the address that goes with a dead one goes with it", async () => {
   await using first = await startBackends(A);
   await using second = await startBackends(B);
-  await using world = await startSteering();
+  await using world = await steering();
   await hosts(world);
   await world.record({
     name: "_api._tcp",
@@ -81,7 +83,7 @@ test("SRV values are probed at their own ports, and the address that goes with a
 
 test("AAAA values are probed over IPv6", async () => {
   await using backends = await startBackends("::1");
-  await using world = await startSteering();
+  await using world = await steering();
   const health_check_template = httpTemplate(backends.port);
   // Nobody has the second: it is for documentation (RFC 3849).
   await world.record({ name: "six", type: "AAAA", values: valuesOf("::1", "2001:db8::1"), health_check_template });
@@ -90,7 +92,7 @@ test("AAAA values are probed over IPv6", async () => {
 
 test("an override with a template withholds the dead, fails open, and is steered without a zone", async () => {
   await using backends = await startBackends(A, B);
-  await using world = await startSteering();
+  await using world = await steering();
   const name = "db.partner.example.";
   await create(world.api, "/overrides", {
     name,
@@ -109,7 +111,7 @@ test("an override with a template withholds the dead, fails open, and is steered
 });
 
 test("a zone's default policy steers records without their own from the next answer on, until it is cleared", async () => {
-  await using world = await startSteering();
+  await using world = await steering();
   const put = async (json: object) => {
     const { status, body } = await world.api.ask("PUT", `/zones/${world.zoneId}`, json);
     assert.equal(status, 200, JSON.stringify(body));

@@ -10,6 +10,7 @@ import { type ApiClient, signIn } from "./api-client.ts";
 import { dig } from "./dig.ts";
 import { create } from "./notify-world.ts";
 import { type NodeSetup, type ScenarioNode, startNode } from "./running-node.ts";
+import { sharedNode } from "./shared-node.ts";
 
 export const ZONE = "steer.test.";
 export const WAIT_MS = 60_000;
@@ -43,22 +44,35 @@ export function clientSubnet(network: string): EdnsOption {
 }
 
 export async function startSteering(setup: NodeSetup = {}): Promise<Steering> {
-  const node = await startNode({ zones: [], ...setup });
-  try {
-    const api = await signIn(node.api);
-    const { body } = await api.ask("GET", "/zones");
-    const stored = body.items.find(({ name }: { readonly name: string }) => name === ZONE);
-    return steeringOf(node, api, stored?.id ?? (await create(api, "/zones", { name: ZONE })));
-  } catch (error) {
-    await node[Symbol.asyncDispose]();
-    throw error;
-  }
+  await using undo = new AsyncDisposableStack();
+  return await steeringOf(undo.use(await startNode({ zones: [], ...setup })), undo);
 }
 
-function steeringOf(node: ScenarioNode, api: ApiClient, zoneId: string): Steering {
+/**
+ * What `startSteering` does, with one node for all tests of a file, one after the other. Each finds it as a new one is but for
+ * its counters and its log. To be called outside of tests.
+ */
+export function sharedSteering(setup: Omit<NodeSetup, "zones" | "directory"> = {}): () => Promise<Steering> {
+  const shared = sharedNode(setup);
+  return async () => {
+    await using undo = new AsyncDisposableStack();
+    return await steeringOf(await shared(), undo);
+  };
+}
+
+/** What is in `undo`, and more, belongs to the outcome. */
+async function steeringOf(node: ScenarioNode, undo: AsyncDisposableStack): Promise<Steering> {
+  const api = undo.use(await signIn(node.api));
+  const { body } = await api.ask("GET", "/zones");
+  const stored = body.items.find(({ name }: { readonly name: string }) => name === ZONE);
+  const zoneId = stored?.id ?? (await create(api, "/zones", { name: ZONE }));
   const [endpoint] = node.dns;
   assert.ok(endpoint);
   const clients = new Map<string, Promise<DnsClient>>();
+  undo.defer(async () => {
+    for (const client of clients.values()) (await client).close();
+  });
+  const kept = undo.move();
   const clientFrom = (from: string) => {
     const client = clients.get(from) ?? openUdpClient(endpoint, from);
     clients.set(from, client);
@@ -85,11 +99,7 @@ function steeringOf(node: ScenarioNode, api: ApiClient, zoneId: string): Steerin
       assert.equal(status, 200, JSON.stringify(body));
       return body.items;
     },
-    [Symbol.asyncDispose]: async () => {
-      for (const client of clients.values()) (await client).close();
-      await api[Symbol.asyncDispose]();
-      await node[Symbol.asyncDispose]();
-    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };
 }
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, before, test } from "node:test";
 import { exchangeUdp } from "../support/dns-client.ts";
 import { encodeQuery } from "../support/dns-message.ts";
 import { requireProgram } from "../support/peers.ts";
@@ -11,11 +11,18 @@ import { freePort } from "../support/ports.ts";
 import { type Child, runToEnd, startChild } from "../support/process.ts";
 import { waitFor } from "../support/wait.ts";
 import { untilFigure } from "./notify-world.ts";
-import { FAULTY_MAIN, startNode } from "./running-node.ts";
+import { FAULTY_MAIN, type ScenarioNode, startNode } from "./running-node.ts";
 import { caFile, env, kdig, switchOn } from "./transport-world.ts";
 
 const directory = await mkdtemp(join(tmpdir(), "signpost-transport-clients-"));
 after(() => rm(directory, { recursive: true, force: true }));
+
+/** For all who only ask. */
+let node: ScenarioNode;
+before(async () => {
+  node = await startNode({ env });
+});
+after(() => node[Symbol.asyncDispose]());
 
 async function written(name: string, lines: readonly string[]): Promise<string> {
   const file = join(directory, name);
@@ -47,7 +54,6 @@ async function addressesBehind(port: number, child: Child): Promise<readonly str
 test("unbound forwards to it over TLS, and verifies its name", async (t) => {
   const unbound = requireProgram(t, "unbound");
   if (unbound === undefined) return;
-  await using node = await startNode({ env });
   const { dot } = await switchOn(node);
   const port = await freePort();
   const configFor = (name: string) =>
@@ -89,7 +95,6 @@ test("unbound forwards to it over TLS, and verifies its name", async (t) => {
 test("dnsdist has it for a backend over TLS and over HTTPS", async (t) => {
   const dnsdist = requireProgram(t, "dnsdist");
   if (dnsdist === undefined) return;
-  await using node = await startNode({ env });
   const { dot, doh } = await switchOn(node);
   const backends = {
     tls: `address="127.0.0.1:${dot}"`,
@@ -114,7 +119,6 @@ test("dnsdist has it for a backend over TLS and over HTTPS", async (t) => {
 
 test("dnsperf loses nothing over TLS and HTTPS, h2load gets every answer", async (t) => {
   if (requireProgram(t, "dnsperf") === undefined || requireProgram(t, "h2load") === undefined) return;
-  await using node = await startNode({ env });
   const { dot, doh } = await switchOn(node);
   const queries = await written("queries", ["www.example.test A", "example.test SOA", "nope.example.test A"]);
   const common = ["-s", "127.0.0.1", "-d", queries, "-n", "1000", "-c", "8", "-q", "200", "-t", "30"];
@@ -138,14 +142,14 @@ test("when its thread dies another one listens on the same addresses, and the re
   const fault = join(directory, "die");
   // Ports of their own: the addresses stay the same.
   const [dot, doh] = [await freePort(), await freePort()];
-  await using node = await startNode({ main: FAULTY_MAIN, env: { ...env, FAULT_SECURE_FILE: fault } });
-  await switchOn(node, { dot, doh });
-  const [udp] = node.dns;
+  await using faulty = await startNode({ main: FAULTY_MAIN, env: { ...env, FAULT_SECURE_FILE: fault } });
+  await switchOn(faulty, { dot, doh });
+  const [udp] = faulty.dns;
   assert.ok(udp);
   for (let death = 1; death <= 3; death++) {
     await writeFile(fault, "");
-    process.kill(node.child.pid, "SIGHUP");
-    await untilFigure(node, 'svc_thread_restarts_total{thread="secure"}', death);
+    process.kill(faulty.child.pid, "SIGHUP");
+    await untilFigure(faulty, 'svc_thread_restarts_total{thread="secure"}', death);
     assert.ok(await exchangeUdp(udp, QUERY, 10_000));
     for (const words of [
       [dot, "+tls"],
@@ -162,16 +166,16 @@ test("when its thread dies another one listens on the same addresses, and the re
 test("while control is replaced both answer", async (t) => {
   if (requireProgram(t, "kdig") === undefined) return;
   const fault = join(directory, "control-dies");
-  await using node = await startNode({ main: FAULTY_MAIN, env: { ...env, FAULT_FILE: fault } });
-  const { dot, doh } = await switchOn(node);
+  await using faulty = await startNode({ main: FAULTY_MAIN, env: { ...env, FAULT_FILE: fault } });
+  const { dot, doh } = await switchOn(faulty);
   await writeFile(fault, "slowly");
-  process.kill(node.child.pid, "SIGHUP");
+  process.kill(faulty.child.pid, "SIGHUP");
   let asked = 0;
   await waitFor("control is replaced", 60_000, async () => {
     assert.match(await kdig(dot, "+tls", "+short", "www.example.test", "A"), /192\.0\.2\.80/);
     assert.match(await kdig(doh, "+https", "+short", "www.example.test", "A"), /192\.0\.2\.80/);
     asked += 1;
-    const text = await node.get("/metrics").then(
+    const text = await faulty.get("/metrics").then(
       (response) => response.text(),
       () => "",
     );

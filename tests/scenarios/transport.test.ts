@@ -5,7 +5,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { after, before, test } from "node:test";
 import { requireProgram } from "../support/peers.ts";
 import { freePort } from "../support/ports.ts";
 import { runToEnd } from "../support/process.ts";
@@ -13,7 +13,7 @@ import { waitFor } from "../support/wait.ts";
 import { signIn } from "./api-client.ts";
 import { startForwarding } from "./forward-world.ts";
 import { create, figure, untilFigure } from "./notify-world.ts";
-import { startNode } from "./running-node.ts";
+import { type ScenarioNode, startNode } from "./running-node.ts";
 import {
   caFile,
   certFile,
@@ -28,13 +28,21 @@ import {
 
 const ADDRESSES = "192.0.2.80\n192.0.2.81\n";
 
+/** For all that need no other settings and no restart. Its certificate is changed by the last of them only. */
+let node: ScenarioNode;
+before(async () => {
+  node = await startNode({ env });
+});
+after(() => node[Symbol.asyncDispose]());
+
+const listening = (transport: string) => `svc_transport_listening{transport="${transport}"}`;
+
 async function isRefused(asking: Promise<string>, why: RegExp): Promise<void> {
   await assert.rejects(asking, why);
 }
 
 test("kdig asks over TLS and over HTTPS, and verifies who answers", async (t) => {
   if (requireProgram(t, "kdig") === undefined) return;
-  await using node = await startNode({ env });
   const { dot, doh } = await switchOn(node);
   const question = ["www.example.test", "A"];
   const sorted = (text: string) => `${text.trim().split("\n").sort().join("\n")}\n`;
@@ -53,7 +61,6 @@ test("kdig asks over TLS and over HTTPS, and verifies who answers", async (t) =>
 
 test("openssl: TLS 1.2 and 1.3, nothing older; ALPN says what is spoken", async (t) => {
   if (requireProgram(t, "openssl") === undefined) return;
-  await using node = await startNode({ env });
   const { dot, doh } = await switchOn(node);
   const connect = (port: number, ...words: string[]) =>
     runToEnd("openssl", ["s_client", "-connect", `127.0.0.1:${port}`, "-CAfile", caFile, ...words], 30_000);
@@ -66,7 +73,6 @@ test("openssl: TLS 1.2 and 1.3, nothing older; ALPN says what is spoken", async 
 
 test("curl resolves by it, and asks with messages of its own over HTTP/2 and HTTP/1.1", async (t) => {
   if (requireProgram(t, "curl") === undefined) return;
-  await using node = await startNode({ env });
   const { doh } = await switchOn(node);
   await using api = await signIn(node.api);
   const zone = await create(api, "/zones", { name: "here.test." });
@@ -95,8 +101,11 @@ test("curl resolves by it, and asks with messages of its own over HTTP/2 and HTT
 
 test("what is not hosted here is forwarded, over both", async (t) => {
   if (requireProgram(t, "kdig") === undefined) return;
-  await using world = await startForwarding({ table: "a.example. 300 A 192.0.2.1\nb.example. 300 A 192.0.2.2\n" });
-  const { dot, doh } = await switchOn(world.node);
+  await using world = await startForwarding({
+    node,
+    table: "a.example. 300 A 192.0.2.1\nb.example. 300 A 192.0.2.2\n",
+  });
+  const { dot, doh } = await switchOn(node);
   assert.equal(await kdig(dot, "+tls", "+short", "a.example", "A"), "192.0.2.1\n");
   assert.equal(await kdig(doh, "+https", "+short", "b.example", "A"), "192.0.2.2\n");
   assert.deepEqual([...world.asked()].sort(), ["a.example. A", "b.example. A"]);
@@ -106,13 +115,12 @@ test("what is not hosted here is forwarded, over both", async (t) => {
 
 test("listeners are moved and switched off while the node answers; a port in use is told and waited for", async (t) => {
   if (requireProgram(t, "kdig") === undefined) return;
-  await using node = await startNode();
-  const { dot, doh } = await switchOn(node);
+  await using own = await startNode();
+  const { dot, doh } = await switchOn(own);
   const ask = (port: number) => kdig(port, "+tls", "+short", "www.example.test", "A");
   assert.match(await ask(dot), /192\.0\.2\.80/);
   const next = await freePort();
-  await put(node, { dot_listen_addr: `127.0.0.1:${next}` });
-  await waitFor("it listens elsewhere", 20_000, () => node.messages().includes(`DNS over TLS on 127.0.0.1:${next}`));
+  await put(own, { dot_listen_addr: `127.0.0.1:${next}` });
   assert.match(await ask(next), /192\.0\.2\.80/);
   await isRefused(ask(dot), /can't connect/);
   assert.match(await kdig(doh, "+https", "+short", "www.example.test", "A"), /192\.0\.2\.80/);
@@ -121,25 +129,23 @@ test("listeners are moved and switched off while the node answers; a port in use
   await once(rival, "listening");
   const bound = rival.address();
   const taken = bound !== null && typeof bound === "object" ? bound.port : 0;
-  await put(node, { dot_listen_addr: `127.0.0.1:${taken}` });
+  await put(own, { dot_listen_addr: `127.0.0.1:${taken}` });
+  assert.equal(await figure(own, listening("dot")), 0);
   const complaint = `DNS over TLS cannot listen on 127.0.0.1:${taken}`;
-  await waitFor("it complains", 20_000, () => node.messages().some((line) => line.startsWith(complaint)));
-  await untilFigure(node, 'svc_transport_listening{transport="dot"}', 0);
-  assert.equal((await node.get("/readyz")).status, 200);
+  await waitFor("it complains", 20_000, () => own.messages().some((line) => line.startsWith(complaint)));
+  assert.equal((await own.get("/readyz")).status, 200);
   rival.close();
-  await untilFigure(node, 'svc_transport_listening{transport="dot"}', 1);
+  await untilFigure(own, 'svc_transport_listening{transport="dot"}', 1);
   assert.match(await ask(taken), /192\.0\.2\.80/);
 
-  await put(node, { dot_enabled: false, doh_enabled: false });
-  await untilFigure(node, 'svc_transport_listening{transport="dot"}', 0);
-  await untilFigure(node, 'svc_transport_listening{transport="doh"}', 0);
+  await put(own, { dot_enabled: false, doh_enabled: false });
   await isRefused(ask(taken), /can't connect/);
+  await isRefused(kdig(doh, "+https", "www.example.test", "A"), /can't connect/);
+  for (const transport of ["dot", "doh"]) assert.equal(await figure(own, listening(transport)), 0);
 });
 
 test("changed certificate files are taken, also by SIGHUP, and those that cannot be used change nothing", async (t) => {
   if (requireProgram(t, "kdig") === undefined) return;
-  await useCertificate(certificateFor("dns.test"));
-  await using node = await startNode({ env });
   const { dot } = await switchOn(node);
   const ask = (name: string) =>
     kdig(dot, `+tls-ca=${caFile}`, `+tls-hostname=${name}`, "+short", "www.example.test", "A");
@@ -163,9 +169,9 @@ test("settings hold over a restart", async (t) => {
   after(() => rm(data, { recursive: true, force: true }));
   const port = await freePort();
   {
-    await using node = await startNode({ env, directory: data });
-    await put(node, { dot_enabled: true, dot_listen_addr: `127.0.0.1:${port}` });
-    await untilFigure(node, 'svc_transport_listening{transport="dot"}', 1);
+    await using first = await startNode({ env, directory: data });
+    await put(first, { dot_enabled: true, dot_listen_addr: `127.0.0.1:${port}` });
+    assert.equal(await figure(first, listening("dot")), 1);
   }
   await using again = await startNode({ env, directory: data });
   await untilFigure(again, 'svc_transport_listening{transport="dot"}', 1);
