@@ -69,7 +69,13 @@ export class KeyError extends Error {
 
 /** The bytes of a natural key, or of its leading parts. Throws KeyError. */
 export function keyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
-  return plainKeyBytes(kind, parts) ?? anyKeyBytes(kind, parts);
+  const plain = plainKeyCharacters(kind, parts);
+  return plain === undefined ? anyKeyBytes(kind, parts) : Buffer.from(plain, "latin1");
+}
+
+/** The same bytes, one character each. Throws KeyError. */
+export function keyCharacters(kind: Kind, parts: NaturalKey): string {
+  return plainKeyCharacters(kind, parts) ?? anyKeyBytes(kind, parts).toString("latin1");
 }
 
 /** Lower-case names of usual characters within the lengths of RFC 1035, and plain texts: nothing to escape or refuse. */
@@ -77,8 +83,8 @@ const PLAIN_NAME = /^(?:[a-z0-9_*-]{1,63}\.)*[a-z0-9_*-]{1,63}\.?$/;
 const PLAIN_TEXT = /^[\x20-\x7e]{0,255}$/;
 const PLAIN_NAME_CHARACTERS = 253;
 
-/** The same bytes for a key without surprises, several times as fast; undefined for any other. */
-function plainKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array | undefined {
+/** A key without surprises, several times as fast; undefined for any other. */
+function plainKeyCharacters(kind: Kind, parts: NaturalKey): string | undefined {
   const kinds = PARTS[kind];
   if (parts.length > kinds.length) return undefined;
   let characters = String.fromCharCode(KIND_BYTES[kind]);
@@ -98,7 +104,7 @@ function plainKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array | undefined {
       characters += reversed;
     }
   }
-  return Buffer.from(characters, "latin1");
+  return characters;
 }
 
 /** The keys of an import are those of one zone. */
@@ -124,7 +130,7 @@ function reversedLabels(name: string): string {
   return `${reversed}\0`;
 }
 
-function anyKeyBytes(kind: Kind, parts: NaturalKey): Uint8Array {
+function anyKeyBytes(kind: Kind, parts: NaturalKey): Buffer {
   const kinds = PARTS[kind];
   if (parts.length > kinds.length)
     throw new KeyError(`a key of ${kind} has ${kinds.length} parts, not ${parts.length}`);

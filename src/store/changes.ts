@@ -8,6 +8,7 @@ import type { Envelope, StoredEnvelope } from "./envelope.ts";
 import { writeAlias } from "./items.ts";
 import { writeJournal } from "./journal.ts";
 import { type IdRow, readObject, readZoneRow, removeZoneRow, writeZoneRow } from "./objects.ts";
+import type { KeyText } from "./overlay.ts";
 import { discard, idRowsOf, place, placeRow, touch, view, type Work } from "./placing.ts";
 import type { PlainRow } from "./plain-row.ts";
 import { makeReader } from "./reader.ts";
@@ -37,7 +38,7 @@ export type Changes = {
     bytes?: Uint8Array,
   ) => void;
   /** See `placeRow` in placing.ts. */
-  readonly placeRow: (text: string, row: PlainRow, bytes: Uint8Array) => boolean;
+  readonly placeRow: (text: string, row: PlainRow, key: KeyText) => boolean;
   /** Takes a version out, as if it had never been. */
   readonly discard: (kind: Kind, stored: StoredEnvelope) => void;
   /** What was placed at that key in this transaction, without reading it again. */
@@ -85,7 +86,7 @@ export function beginChanges(database: Database, seal: Seal, trace: Trace | unde
       const row = zoneRow(key[0] ?? "");
       setZoneRow(work, rows, { ...row, alive: envelope.content.kind === "body" && envelope.life === row.floor });
     },
-    placeRow: (text, row, bytes) => placeRow(work, text, row, bytes),
+    placeRow: (text, row, key) => placeRow(work, text, row, key),
     discard: (kind, stored) => discard(work, kind, stored),
     placed: (kind, key) => work.touched.get(keyText(kind, key))?.latest,
     zoneDigest: (zone, life) => counts.ofZone(zone, life).digest,

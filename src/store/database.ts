@@ -3,12 +3,12 @@
  * inside a transaction's callback see what it wrote; reads outside see the last commit. No read leaves a cursor open.
  */
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
-import { open, type RootDatabase } from "lmdb";
+import { open } from "lmdb";
 import { errorText } from "../base/errors.ts";
 import { Refusal } from "../model/refusal.ts";
 import { makeGroupCommit } from "./group-commit.ts";
-import { type Layers, makeLayers } from "./layers.ts";
-import type { Cell } from "./overlay.ts";
+import { type Layers, makeLayers, type Root } from "./layers.ts";
+import { bytesOf, type Cell, type KeyText, type RowKey, textOf } from "./overlay.ts";
 
 /** Which table a key belongs to; a number is never used again for another table. */
 export const TABLE = {
@@ -64,7 +64,7 @@ export type RangeOptions = {
 type KeyOptions = { readonly after?: Uint8Array; readonly limit: number };
 
 export type Database = {
-  readonly get: (table: Table, key: Uint8Array) => string | undefined;
+  readonly get: (table: Table, key: RowKey) => string | undefined;
   readonly range: (table: Table, options: RangeOptions) => readonly Row[];
   /** As `range`, with where it ended. */
   readonly page: (table: Table, options: RangeOptions) => RowPage;
@@ -73,9 +73,9 @@ export type Database = {
   /** Keys behind `after` as they are committed, without the table's byte. */
   readonly keys: (table: Table, options: KeyOptions) => readonly Uint8Array[];
   /** Inside a transaction only. */
-  readonly put: (table: Table, key: Uint8Array, value: string) => void;
+  readonly put: (table: Table, key: RowKey, value: string) => void;
   /** Inside a transaction only. */
-  readonly remove: (table: Table, key: Uint8Array) => void;
+  readonly remove: (table: Table, key: RowKey) => void;
   /**
    * Queues `work` as one transaction; whatever it throws takes it back, and so does `false` as its result. Those that
    * wait together share one commit. Resolves when the commit is on the disk. Beside a transaction in slices it stands before
@@ -114,12 +114,23 @@ const MAP_BYTES = 2 ** 36;
  */
 const WHOLE_BATCHES: object = { batchStartThreshold: Number.MAX_SAFE_INTEGER };
 
-function openRoot(directory: string): RootDatabase<string, Uint8Array> {
+/** Keys are read as bytes; as text they are written where lmdb has them. */
+const KEYS = {
+  writeKey: (key: RowKey, target: Buffer, start: number): number => {
+    if (typeof key !== "string") target.set(key, start);
+    else if (target.write(key, start, "latin1") < key.length) throw new RangeError(`a key of ${key.length} bytes`);
+    return start + key.length;
+  },
+  readKey: (source: Buffer, start: number, end: number): Uint8Array =>
+    Uint8Array.prototype.slice.call(source, start, end),
+};
+
+function openRoot(directory: string): Root {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
-  return open({
+  return open<string, Uint8Array>({
     path: directory,
     encoding: "string",
-    keyEncoding: "binary",
+    keyEncoder: KEYS,
     cache: false,
     // Groups are made here. lmdb's own leave a promise that nobody holds, and where a commit fails that ends the process.
     eventTurnBatching: false,
@@ -131,17 +142,17 @@ function openRoot(directory: string): RootDatabase<string, Uint8Array> {
 
 /** Opens the database in `directory`, which is there, to read it. */
 export function openDatabaseReader(directory: string): DatabaseReader {
-  const root: RootDatabase<string, Uint8Array> = open({
+  const root: Root = open<string, Uint8Array>({
     path: directory,
     encoding: "string",
-    keyEncoding: "binary",
+    keyEncoder: KEYS,
     cache: false,
     readOnly: true,
     mapSize: MAP_BYTES,
   });
   const reading: Reading = { root, written: () => [] };
   return {
-    get: (table, key) => root.get(withTable(table, key)),
+    get: (table, key) => root.get(textWithTable(table, key)),
     values: (table, options) => valuesOf(rowsOf(reading, table, options)),
     renew: () => root.resetReadTxn(),
     close: () => root.close(),
@@ -181,7 +192,7 @@ export function openDatabase(directory: string): Database {
   return {
     get: (table, key) => {
       reading.note();
-      return layers.get(withTable(table, key));
+      return layers.get(textWithTable(table, key));
     },
     range: (table, options) => {
       reading.note();
@@ -199,8 +210,8 @@ export function openDatabase(directory: string): Database {
       reading.note();
       return keysOf(layers, table, options);
     },
-    put: (table, key, value) => layers.set({ key: withTable(table, key), value }),
-    remove: (table, key) => layers.set({ key: withTable(table, key), value: undefined }),
+    put: (table, key, value) => layers.set(textWithTable(table, key), value),
+    remove: (table, key) => layers.set(textWithTable(table, key), null),
     run: async (work, takenBack) => {
       requireWritable();
       await group.run(() => {
@@ -280,6 +291,10 @@ function roomChecker(directory: string): () => boolean {
   };
 }
 
+function textWithTable(table: Table, key: RowKey): KeyText {
+  return String.fromCharCode(table) + (typeof key === "string" ? key : textOf(key));
+}
+
 function withTable(table: Table, key: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(key.length + 1);
   bytes[0] = table;
@@ -328,7 +343,7 @@ function rowsOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
   // The least key behind `after` is that key with a zero byte.
   const start = after === undefined || reverse ? prefix : Buffer.concat([after, Buffer.of(0)]);
   const end = reverse && after !== undefined ? after : behindPrefix(prefix);
-  const written = layers.written(start, end);
+  const written = layers.written(textOf(start), textOf(end));
   // Each row that is not committed hides one that is, at most.
   const stored: Row[] = [];
   let characters = 0;
@@ -353,7 +368,8 @@ function rowsOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
 /** What lies behind the end of a page belongs to the next one. */
 function upTo(cells: readonly Cell[], cutAt: Uint8Array | undefined, reverse: boolean): readonly Cell[] {
   if (cutAt === undefined) return cells;
-  return cells.filter(({ key }) => Buffer.compare(key, cutAt) * (reverse ? -1 : 1) <= 0);
+  const last = textOf(cutAt);
+  return cells.filter(({ key }) => (reverse ? key >= last : key <= last));
 }
 
 /** Both in the order asked for; of two with one key the written one counts. */
@@ -362,22 +378,16 @@ function merged(stored: readonly Row[], written: readonly Cell[], reverse: boole
   const cells = reverse ? written.toReversed() : written;
   let at = 0;
   const take = ({ key, value }: Cell) => {
-    if (value !== undefined) rows.push({ key, value });
+    if (value !== null) rows.push({ key: bytesOf(key), value });
   };
   for (const row of stored) {
-    let order = -1;
-    for (; at < cells.length; at++) {
-      const cell = cells[at];
-      if (cell === undefined) break;
-      order = Buffer.compare(cell.key, row.key) * (reverse ? -1 : 1);
-      if (order > 0) break;
+    const stands = textOf(row.key);
+    let cell = cells[at];
+    while (cell !== undefined && (reverse ? cell.key > stands : cell.key < stands)) {
       take(cell);
-      if (order === 0) {
-        at++;
-        break;
-      }
+      cell = cells[++at];
     }
-    if (order !== 0) rows.push(row);
+    if (cell?.key !== stands) rows.push(row);
   }
   for (const cell of cells.slice(at)) take(cell);
   return rows;

@@ -4,7 +4,16 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { asBinary, type RootDatabase } from "lmdb";
-import { type Cell, layOver, layUnder, makeOverlay, type Overlay, textOf } from "./overlay.ts";
+import {
+  type Cell,
+  type KeyText,
+  layOver,
+  layUnder,
+  makeOverlay,
+  type Overlay,
+  type RowKey,
+  type Written,
+} from "./overlay.ts";
 import { makeReadSet, type ReadSet } from "./read-set.ts";
 
 /** LMDB takes no longer ones. */
@@ -19,12 +28,19 @@ const AT_ONCE_ROWS_MAX = 2_048;
 /** Beside a group of more rows on its way none in slices begins, so that two imports are not in memory at once. */
 const BESIDE_ROWS_MAX = 8_192;
 
+/** lmdb's declarations have one type of keys: here they are read as bytes, and may be asked for and written as text. */
+export type Root = Omit<RootDatabase<string, Uint8Array>, "get" | "put" | "remove"> & {
+  get(key: RowKey): string | undefined;
+  put(key: RowKey, value: string): Promise<boolean>;
+  remove(key: RowKey): Promise<boolean>;
+};
+
 export type Layers = {
   /** Inside a transaction's slice with what it and its group wrote; outside what is committed. */
-  readonly get: (key: Uint8Array) => string | undefined;
+  readonly get: (key: KeyText) => string | undefined;
   /** What is not committed yet and visible here, with keys from `start` on and before `end`. */
-  readonly written: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
-  readonly set: (cell: Cell) => void;
+  readonly written: (start: KeyText, end: KeyText) => readonly Cell[];
+  readonly set: (key: KeyText, value: Written) => void;
   readonly beginGroup: () => void;
   /** Whether a transaction in slices may begin now: no group is on its way, or a small one. */
   readonly mayRunBeside: () => boolean;
@@ -42,7 +58,7 @@ export type Layers = {
    */
   readonly commit: () => Promise<void>;
   readonly dropGroup: () => void;
-  readonly root: RootDatabase<string, Uint8Array>;
+  readonly root: Root;
 };
 
 /** What a transaction in slices wrote, and what it read of others. */
@@ -52,7 +68,7 @@ type Sliced = { readonly overlay: Overlay; readonly reads: ReadSet };
  * Transactions live in the memory of this thread until their group is one batch of rows for lmdb: its own transactions
  * with a callback end the whole process where the thread dies inside of one, and DNS with it.
  */
-export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
+export function makeLayers(root: Root): Layers {
   let group = makeOverlay();
   /** The group that is on its way to the disk; unchanging. */
   let leaving = makeOverlay();
@@ -72,25 +88,24 @@ export function makeLayers(root: RootDatabase<string, Uint8Array>): Layers {
     root,
     get: (key) => {
       if (own === undefined) return root.get(key);
-      const isSliced = own === sliced?.overlay;
-      if (!isSliced && own.size() + group.size() + leaving.size() === 0) return root.get(key);
-      const text = textOf(key);
-      let cell = own.get(text);
-      if (cell !== undefined) return cell.value;
-      if (isSliced) sliced?.reads.addKey(text);
-      cell = group.get(text) ?? leaving.get(text);
-      return cell === undefined ? root.get(key) : cell.value;
+      let written = own.get(key);
+      if (written === undefined) {
+        if (own === sliced?.overlay) sliced.reads.addKey(key);
+        written = group.get(key);
+        if (written === undefined) written = leaving.get(key);
+      }
+      return written === undefined ? root.get(key) : (written ?? undefined);
     },
     written: (start, end) => {
       if (own === undefined) return [];
-      if (own === sliced?.overlay) sliced.reads.addRange(textOf(start), textOf(end));
+      if (own === sliced?.overlay) sliced.reads.addRange(start, end);
       if (group.size() + leaving.size() === 0) return own.range(start, end);
       return rangeOf([leaving, group, own], start, end);
     },
-    set: (cell) => {
+    set: (key, value) => {
       if (own === undefined) throw new Error("a row is written outside of a transaction");
-      if (cell.key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${cell.key.length} bytes`);
-      own.set(cell);
+      if (key.length > KEY_BYTES_MAX) throw new RangeError(`a key of ${key.length} bytes`);
+      own.set(key, value);
     },
     // Its reads see all that was committed before it.
     beginGroup: () => root.resetReadTxn(),
@@ -149,15 +164,15 @@ async function inTurns(next: () => boolean): Promise<void> {
 }
 
 /** What lies there, the last of them uppermost. */
-function rangeOf(layers: readonly Overlay[], start: Uint8Array, end: Uint8Array): readonly Cell[] {
+function rangeOf(layers: readonly Overlay[], start: KeyText, end: KeyText): readonly Cell[] {
   const all = makeOverlay();
-  for (const layer of layers) for (const cell of layer.range(start, end)) all.set(cell);
+  for (const layer of layers) for (const { key, value } of layer.range(start, end)) all.set(key, value);
   return all.range(start, end);
 }
 
-async function writeRows(root: RootDatabase<string, Uint8Array>, overlay: Overlay): Promise<void> {
+async function writeRows(root: Root, overlay: Overlay): Promise<void> {
   const isSmall = overlay.size() <= AT_ONCE_ROWS_MAX;
-  const rows = isSmall ? Array.from(overlay.cells(), encodedRow) : await encodedInSlices(overlay);
+  const rows = isSmall ? Array.from(overlay.entries(), encodedRow) : await encodedInSlices(overlay);
   await root.batch(() => {
     for (const { key, value } of rows) void (value === undefined ? root.remove(key) : root.put(key, value));
   });
@@ -165,9 +180,8 @@ async function writeRows(root: RootDatabase<string, Uint8Array>, overlay: Overla
 
 /** Whether that transaction in slices has read or written anything that `overlay` writes. */
 function meets(sliced: Sliced, overlay: Overlay): boolean {
-  for (const { key } of overlay.cells()) {
-    const text = textOf(key);
-    if (sliced.overlay.get(text) !== undefined || sliced.reads.has(text)) return true;
+  for (const [key] of overlay.entries()) {
+    if (sliced.overlay.get(key) !== undefined || sliced.reads.has(key)) return true;
   }
   return false;
 }
@@ -180,19 +194,19 @@ function slice(steps: Generator<void, boolean>): IteratorResult<void, boolean> {
   return step;
 }
 
-type EncodedRow = { readonly key: Uint8Array; readonly value: string | undefined };
+type EncodedRow = { readonly key: KeyText; readonly value: string | undefined };
 
-function encodedRow({ key, value }: Cell): EncodedRow {
+function encodedRow([key, value]: readonly [KeyText, Written]): EncodedRow {
   // lmdb's declarations know strings only; its mark says that the bytes are the value as it is.
-  return { key, value: value === undefined ? undefined : (asBinary(Buffer.from(value)) as unknown as string) };
+  return { key, value: value === null ? undefined : (asBinary(Buffer.from(value)) as unknown as string) };
 }
 
 /** Encoded before the batch, because lmdb takes a batch at one stretch. */
 async function encodedInSlices(overlay: Overlay): Promise<readonly EncodedRow[]> {
   const rows: EncodedRow[] = [];
   let end = performance.now() + SLICE_MS;
-  for (const cell of overlay.cells()) {
-    rows.push(encodedRow(cell));
+  for (const entry of overlay.entries()) {
+    rows.push(encodedRow(entry));
     if ((rows.length & 63) !== 0 || performance.now() < end) continue;
     await nextTurn();
     end = performance.now() + SLICE_MS;

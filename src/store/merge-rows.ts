@@ -3,7 +3,7 @@
  * this store has nothing between the first and the last of them there is nothing to choose and nobody to hide, and a row is
  * written as it came. All else goes the way of single items.
  */
-import { KeyError, keyBytes } from "../model/keys.ts";
+import { KeyError, keyBytes, keyCharacters } from "../model/keys.ts";
 import { TTL_MAX } from "../model/limits.ts";
 import type { NaturalKey } from "../model/objects.ts";
 import { ownsName } from "../model/ownership.ts";
@@ -11,6 +11,7 @@ import type { Changes } from "./changes.ts";
 import { behindPrefix, type Database, TABLE, VALUE_BYTES_MAX } from "./database.ts";
 import { unpackEnvelope } from "./envelope.ts";
 import { ID, isZoneName, PART_CHARACTERS_MAX } from "./item-check.ts";
+import { bytesOf, type KeyText } from "./overlay.ts";
 import { type PlainRow, readPlainRow } from "./plain-row.ts";
 import type { RawItem } from "./raw-items.ts";
 import { isStamp, STAMP_ZERO } from "./stamp.ts";
@@ -27,7 +28,7 @@ export type RowParts = {
 };
 
 /** A row that may be written as it came. */
-type Fitting = { readonly text: string; readonly row: PlainRow; readonly key: Uint8Array; readonly nameEnd: number };
+type Fitting = { readonly text: string; readonly row: PlainRow; readonly key: KeyText };
 
 /** About a tenth of a millisecond's. */
 const ROWS_A_STEP = 16;
@@ -46,7 +47,7 @@ export function* mergeRows(parts: RowParts, texts: readonly string[]): Generator
     if (row !== undefined) {
       const key = isOpen(row) && isSound(row, text, parts.futureFrom) ? keyOf(row) : undefined;
       if (key === undefined) others.push(itemOf(text));
-      else fitting.push({ text, row, key, nameEnd: key.length - row.type.length - 1 });
+      else fitting.push({ text, row, key });
     }
     if (++taken % ROWS_A_STEP === 0) yield;
   }
@@ -87,9 +88,9 @@ function isSound({ stamp, born, life, id, name, ttl }: PlainRow, text: string, f
   return text.length <= VALUE_BYTES_MAX / 3;
 }
 
-function keyOf({ zone, name, type }: PlainRow): Uint8Array | undefined {
+function keyOf({ zone, name, type }: PlainRow): KeyText | undefined {
   try {
-    return keyBytes("record", [zone, name, type]);
+    return keyCharacters("record", [zone, name, type]);
   } catch (thrown) {
     if (!(thrown instanceof KeyError)) throw thrown;
     return undefined;
@@ -100,10 +101,10 @@ function keyOf({ zone, name, type }: PlainRow): Uint8Array | undefined {
 function isNothingAt(database: Database, rows: readonly Fitting[]): boolean {
   const [first, last] = [rows[0], rows.at(-1)];
   if (first === undefined || last === undefined) return true;
-  const isOrdered = rows.every(({ key }, index) => index === 0 || Buffer.compare(rows[index - 1]!.key, key) < 0);
+  const isOrdered = rows.every(({ key }, index) => index === 0 || rows[index - 1]!.key < key);
   if (!isOrdered) return false;
-  const [next] = database.range(TABLE.OBJECT, { prefix: RECORDS, after: nameOf(first), limit: 1 });
-  return next === undefined || Buffer.compare(next.key, behindPrefix(nameOf(last))) >= 0;
+  const [next] = database.range(TABLE.OBJECT, { prefix: RECORDS, after: bytesOf(nameOf(first)), limit: 1 });
+  return next === undefined || Buffer.compare(next.key, behindPrefix(bytesOf(nameOf(last)))) >= 0;
 }
 const RECORDS = keyBytes("record", []);
 
@@ -123,8 +124,9 @@ function haveOneName(left: PlainRow, right: PlainRow): boolean {
   return left.name === right.name && left.zone === right.zone;
 }
 
-function nameOf({ key, nameEnd }: Fitting): Buffer {
-  return Buffer.from(key.buffer, key.byteOffset, nameEnd);
+/** The key without its type, which is the last part. */
+function nameOf({ key, row }: Fitting): KeyText {
+  return key.slice(0, key.length - row.type.length - 1);
 }
 
 function itemOf(text: string): RawItem {

@@ -58,9 +58,11 @@ export function writeId(database: Database, kind: Kind, id: string, rows: readon
   database.put(TABLE.ID, idKey(kind, id), JSON.stringify(packed));
 }
 
+const RECORD = String.fromCharCode(KIND_BYTES.record);
+
 /** Where a record's id lives of which nothing is known yet; false where something is. Its parts have nothing that JSON escapes. */
 export function writeIdOfRow(database: Database, { id, zone, name, type, stamp, life }: PlainRow): boolean {
-  const key = idKey("record", id);
+  const key = `${RECORD}${id}\0`;
   if (database.get(TABLE.ID, key) !== undefined) return false;
   database.put(TABLE.ID, key, `[[["${zone}","${name}","${type}"],"${stamp}","alive",0,"${life}"]]`);
   return true;

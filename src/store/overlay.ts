@@ -3,17 +3,22 @@
  * laid over those of its group, the group over the database, and the group goes to the disk as one batch.
  */
 
-/** `value` absent: the row is removed. */
-export type Cell = { readonly key: Uint8Array; readonly value: string | undefined };
+/** A row's key as one character a byte: such texts compare as the bytes do, and a Map finds them. */
+export type KeyText = string;
+export type RowKey = Uint8Array | KeyText;
+
+/** null: the row is removed. */
+export type Written = string | null;
+export type Cell = { readonly key: KeyText; readonly value: Written };
 
 export type Overlay = {
-  /** By the text of the key: see `textOf`. */
-  readonly get: (text: string) => Cell | undefined;
-  readonly set: (cell: Cell) => void;
+  /** undefined where nothing of that row was written. */
+  readonly get: (key: KeyText) => Written | undefined;
+  readonly set: (key: KeyText, value: Written) => void;
   /** From `start` on and before `end`, in the order of keys. */
-  readonly range: (start: Uint8Array, end: Uint8Array) => readonly Cell[];
+  readonly range: (start: KeyText, end: KeyText) => readonly Cell[];
   /** In no order that matters. */
-  readonly cells: () => Iterable<Cell>;
+  readonly entries: () => Iterable<readonly [KeyText, Written]>;
   readonly size: () => number;
 };
 
@@ -22,10 +27,13 @@ const BLOCK_KEYS_MAX = 512;
 /** More keys than these are sorted at once, fewer are put each in its place. */
 const INSERTED_MAX = 64;
 
-/** One character a byte: such texts compare as the bytes do, and a Map finds them. */
-export function textOf(key: Uint8Array): string {
+export function textOf(key: Uint8Array): KeyText {
   const bytes = key instanceof Buffer ? key : Buffer.from(key.buffer, key.byteOffset, key.byteLength);
   return bytes.toString("latin1");
+}
+
+export function bytesOf(key: KeyText): Buffer {
+  return Buffer.from(key, "latin1");
 }
 
 /** The first index at which `isAtLeast` holds, which it does for all behind it too. */
@@ -41,7 +49,7 @@ function firstIndex(length: number, isAtLeast: (index: number) => boolean): numb
 }
 
 export function makeOverlay(): Overlay {
-  const cells = new Map<string, Cell>();
+  const cells = new Map<KeyText, Written>();
   /** Sorted keys in sorted blocks, none of them empty. */
   let blocks: string[][] = [];
   /** Not in a block yet: most transactions that write many rows ask for no range. */
@@ -63,30 +71,27 @@ export function makeOverlay(): Overlay {
   };
   return {
     get: (text) => cells.get(text),
-    set: (cell) => {
-      const text = textOf(cell.key);
+    set: (key, value) => {
       const size = cells.size;
-      cells.set(text, cell);
-      if (cells.size > size) unsorted.push(text);
+      cells.set(key, value);
+      if (cells.size > size) unsorted.push(key);
     },
     range: (start, end) => {
       const found: Cell[] = [];
       if (cells.size === 0) return found;
       if (unsorted.length > 0) sort();
-      const from = textOf(start);
-      const to = textOf(end);
-      for (let at = blockOf(from); at < blocks.length; at++) {
+      for (let at = blockOf(start); at < blocks.length; at++) {
         const block = blocks[at] ?? [];
-        for (let index = placeOf(block, from); index < block.length; index++) {
-          const text = block[index] ?? "";
-          if (text >= to) return found;
-          const cell = cells.get(text);
-          if (cell !== undefined) found.push(cell);
+        for (let index = placeOf(block, start); index < block.length; index++) {
+          const key = block[index] ?? "";
+          if (key >= end) return found;
+          const value = cells.get(key);
+          if (value !== undefined) found.push({ key, value });
         }
       }
       return found;
     },
-    cells: () => cells.values(),
+    entries: () => cells,
     size: () => cells.size,
   };
 }
@@ -99,10 +104,10 @@ function inBlocks(sorted: readonly string[]): string[][] {
 
 /** Lays what `above` has over `below`. */
 export function layOver(below: Overlay, above: Overlay): void {
-  for (const cell of above.cells()) below.set(cell);
+  for (const [key, value] of above.entries()) below.set(key, value);
 }
 
 /** Adds to `above` what `below` has and it has not. */
 export function layUnder(above: Overlay, below: Overlay): void {
-  for (const cell of below.cells()) if (above.get(textOf(cell.key)) === undefined) above.set(cell);
+  for (const [key, value] of below.entries()) if (above.get(key) === undefined) above.set(key, value);
 }

@@ -14,6 +14,7 @@ import { bestOfId, effective } from "./effective.ts";
 import { type Envelope, type Hidden, packEnvelope, type StoredEnvelope, unpackEnvelope } from "./envelope.ts";
 import { writeJournal } from "./journal.ts";
 import { type IdRow, readId, readObject, writeId, writeIdOfRow } from "./objects.ts";
+import type { KeyText } from "./overlay.ts";
 import type { PlainRow } from "./plain-row.ts";
 import { storedOf } from "./reader.ts";
 import type { Seal } from "./seal.ts";
@@ -102,17 +103,17 @@ export function place(
 }
 
 /**
- * Puts a plain record where nothing lies, of a name that nobody owns, as it lies in another store; `bytes` is its key. Listeners
+ * Puts a plain record where nothing lies, of a name that nobody owns, as it lies in another store. Listeners
  * do not hear of it: its zone does not answer here, and is read as a whole when it does. False where its id lives elsewhere.
  */
-export function placeRow(work: Work, text: string, row: PlainRow, bytes: Uint8Array): boolean {
+export function placeRow(work: Work, text: string, row: PlainRow, key: KeyText): boolean {
   const { database, counts } = work;
   const { zone, name, type, life } = row;
   if (!writeIdOfRow(database, row)) return false;
   work.dirty = true;
   work.lastIds = undefined;
-  database.put(TABLE.OBJECT, bytes, text);
-  work.trace?.noteRow(bytes, row);
+  database.put(TABLE.OBJECT, key, text);
+  work.trace?.noteRow(key, row);
   counts.addToZone(zone, life, 1, versionText(keyText("record", [zone, name, type]), row));
   const { alive, floor } = work.zoneRow(zone);
   if (alive && floor === life) counts.addToKind("record", 1);

@@ -8,6 +8,7 @@ import { KIND_BYTES, keyBytes, kindOfByte } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { TABLE, type Table } from "./database.ts";
 import { idKey } from "./objects.ts";
+import { type RowKey, textOf } from "./overlay.ts";
 import type { RawItem } from "./raw-items.ts";
 import type { ItemRef } from "./replica.ts";
 
@@ -29,9 +30,8 @@ const HEADS = REF_TABLES.map((_, index) => String(index));
 /** How the references of objects begin, that are made of their keys. */
 export const OBJECT_HEAD = "1";
 
-export function rowRef(table: (typeof REF_TABLES)[number], key: Uint8Array): ItemRef {
-  const bytes = key instanceof Buffer ? key : Buffer.from(key.buffer, key.byteOffset, key.byteLength);
-  return HEADS[REF_TABLES.indexOf(table)] + bytes.toString("latin1");
+export function rowRef(table: (typeof REF_TABLES)[number], key: RowKey): ItemRef {
+  return HEADS[REF_TABLES.indexOf(table)] + (typeof key === "string" ? key : textOf(key));
 }
 
 /** All registers of a zone have one reference: floor, serial and activation. */

@@ -4,6 +4,7 @@ import { COUNTED_ALIAS, countedObject, countedZone, dueMsOf } from "./counted.ts
 import { TABLE } from "./database.ts";
 import { type Counted, type DeltaRun, type HashedVersion, hashObjectVersion, hashVersion } from "./digest-tree.ts";
 import type { StoredEnvelope } from "./envelope.ts";
+import type { KeyText } from "./overlay.ts";
 import type { PlainRow } from "./plain-row.ts";
 import { aliasRef, hasRowRef, objectRef, rowRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
@@ -35,7 +36,7 @@ export type Trace = {
     after: StoredEnvelope | undefined,
   ) => void;
   /** A plain record of another store that lies where nothing was; its stamp is not zero. */
-  readonly noteRow: (key: Uint8Array, row: Pick<PlainRow, "zone" | "life" | "stamp">) => void;
+  readonly noteRow: (key: KeyText, row: Pick<PlainRow, "zone" | "life" | "stamp">) => void;
   readonly noteZone: (before: ZoneRow, after: ZoneRow) => void;
   /** A new one. `isMade`: by this node, for the merge of two creates. */
   readonly noteAlias: (kind: Kind, id: string, key: NaturalKey, isMade: boolean) => void;
@@ -96,8 +97,9 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
     },
     noteRow: (key, { zone, life, stamp }) => {
       if (!wantsDeltas) return;
-      hashObjectVersion(hashed, key, stamp);
-      enter(rowRef(TABLE.OBJECT, key), { zone, life, dueMs: 0, version: stamp });
+      const ref = rowRef(TABLE.OBJECT, key);
+      hashVersion(hashed, ref, stamp);
+      enter(ref, { zone, life, dueMs: 0, version: stamp });
     },
     noteZone: (before, after) => {
       if (before.floor !== after.floor) floors.push([after.zone, after.floor]);
