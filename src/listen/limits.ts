@@ -8,6 +8,8 @@ export const UDP_BATCH = 64;
 export const UDP_WAIT_MS = 100;
 /** Batches that an answer thread still takes from a socket when it has been told to stop. */
 export const UDP_DRAIN_BATCHES = 64;
+/** How long a thread that answers wants to run at a stretch: the least that Linux takes, and more than a batch needs. */
+export const ANSWER_SLICE_US = 100;
 /** Queue of each UDP socket in the kernel; bridges a pause of the thread. */
 export const UDP_SOCKET_BUFFER_BYTES = 4 * 2 ** 20;
 /** Datagrams whose answering failed that one thread reports a second; all of them are counted. */

@@ -7,6 +7,7 @@ import { hostText } from "./address.ts";
 import { createFailureReporter } from "./failure-reports.ts";
 import { STREAM_LIMITS, TCP_BACKLOG } from "./limits.ts";
 import { openLibc } from "./linux/libc.ts";
+import { answerSoon } from "./linux/scheduling.ts";
 import { duplicateDescriptor } from "./linux/socket.ts";
 import { createResolving } from "./resolving.ts";
 import { createStreamService } from "./stream.ts";
@@ -19,6 +20,7 @@ export async function runStreamThread(
   makeAnswerer = createAnswerer,
 ): Promise<void> {
   const { shared, thread, options } = data;
+  answerSoon(openLibc());
   const now = () => performance.now();
   const resolving = createResolving({ ...data, port: data.resolvePort, now });
   const service = createStreamService({

@@ -5,6 +5,7 @@ import { createFailureReporter } from "./failure-reports.ts";
 import { createHandover } from "./handover.ts";
 import { createBatch } from "./linux/batch.ts";
 import { openLibc } from "./linux/libc.ts";
+import { answerSoon } from "./linux/scheduling.ts";
 import { createPollSet, createStopwatch } from "./linux/waiting.ts";
 import type { ListenerThreadData, ListenerThreadMessage } from "./threads.ts";
 import { runBatchLoop } from "./udp-batch.ts";
@@ -14,6 +15,7 @@ export function runUdpThread(data: ListenerThreadData, port: MessagePort, makeAn
   const { shared, thread, options } = data;
   const libc = openLibc();
   if (libc === undefined) throw new Error("the batched UDP listener needs Linux and koffi");
+  answerSoon(libc);
   const sockets = data.sockets.map(({ address, descriptor }) => ({ address, descriptor: descriptor ?? -1 }));
   const loop = {
     batches: sockets.map(({ address, descriptor }) => createBatch(libc, descriptor, address)),

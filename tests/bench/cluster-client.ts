@@ -7,6 +7,8 @@ import { once } from "node:events";
 import { setPriority } from "node:os";
 import { setTimeout } from "node:timers/promises";
 import { Pool } from "undici";
+import { openLibc } from "../../src/listen/linux/libc.ts";
+import { askForSlices } from "../../src/listen/linux/scheduling.ts";
 import { encodeQuery } from "../support/dns-message.ts";
 
 /** Half took no longer, 99 in 100, all of them; milliseconds. */
@@ -24,11 +26,12 @@ export type ClientSeen = {
 
 const RATE = 1_000;
 const IDS = 65_536;
-const CONTROL_PAUSE_MS = 3;
+const CONTROL_PAUSE_MS = 10;
 const LATE_ANSWERS_MS = 1_000;
 const TYPE_A = 1;
 /** Who measures goes ahead of everything else where that is allowed: a client is on another machine. */
 const URGENT = -15;
+const SLICE_US = 100;
 
 function quantiles(values: readonly number[]): Times {
   const sorted = values.toSorted((left, right) => left - right);
@@ -92,6 +95,8 @@ async function watchControl(url: string, isOver: () => boolean): Promise<Times> 
 
 try {
   setPriority(URGENT);
+  const libc = openLibc();
+  if (libc !== undefined) askForSlices(libc, SLICE_US);
 } catch {
   // It is measured with what else the machine does.
 }

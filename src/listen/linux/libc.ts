@@ -33,6 +33,8 @@ export type Libc = {
   readonly epollCreate: (flags: number) => number;
   readonly epollControl: (epoll: number, operation: number, descriptor: number, event: number) => number;
   readonly epollWait: (epoll: number, events: number, count: number, timeoutMs: number) => number;
+  /** For what has no function of its own. */
+  readonly systemCall: (number: number, first: number, second: number, third: number, fourth: number) => number;
   readonly errno: () => number;
   readonly addressOf: (buffer: ArrayBuffer) => number;
 };
@@ -99,6 +101,7 @@ export function openLibc(): Libc | undefined {
     epollCreate: call("epoll_create1", "int"),
     epollControl: call("epoll_ctl", "int", "int", "int", "uint64_t"),
     epollWait: call("epoll_wait", "int", "uint64_t", "int", "int"),
+    systemCall: call("syscall", "long", "long", "uint64_t", "ulong", "ulong"),
     errno: koffi.errno,
     addressOf: (buffer) => {
       const address = Number(koffi.address(buffer));
