@@ -29,7 +29,7 @@ const MEASURES: Readonly<Record<string, Measure>> = {
 };
 
 /** So many processes of some fifteen threads each are started on one machine. */
-const IDLE_NODES = 10;
+const IDLE_NODES = 30;
 const IDLE_SECONDS = 60;
 
 /** All of them are "cluster". */

@@ -81,6 +81,10 @@ export type Cluster = AsyncDisposable & {
   readonly directory: string;
 };
 
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+/** A start takes seconds of processor time. */
+const STARTED_AT_ONCE = 4;
+
 /** So many nodes, named a, b, c, ..., all ready. Their data lies in folders of `directory`, by their ids. */
 export async function startCluster(
   count: number,
@@ -94,7 +98,7 @@ export async function startCluster(
     await rm(directory, { recursive: true, force: true });
   };
   const start = async (index: number, others: readonly string[]) => {
-    const id = String.fromCharCode(97 + index);
+    const id = index < LETTERS.length ? LETTERS.charAt(index) : `n${index}`;
     const node = await startClusterNode({ ...setup, id, env, directory: join(directory, id), join: others });
     nodes.push(node);
     await untilReady(node);
@@ -102,11 +106,18 @@ export async function startCluster(
   };
   try {
     const first = await start(0, []);
-    const others = Array.from({ length: count - 1 }, (_, index) => start(index + 1, [first.peers]));
-    const ended = await Promise.allSettled(others);
-    for (const one of ended) if (one.status === "rejected") throw one.reason;
+    const others: ClusterNode[] = [];
+    while (others.length + 1 < count) {
+      const next = Array.from({ length: Math.min(STARTED_AT_ONCE, count - 1 - others.length) }, (_, index) => {
+        return start(others.length + 1 + index, [first.peers]);
+      });
+      for (const one of await Promise.allSettled(next)) {
+        if (one.status === "rejected") throw one.reason;
+        others.push(one.value);
+      }
+    }
     return {
-      nodes: [first, ...(await Promise.all(others))],
+      nodes: [first, ...others],
       directory,
       [Symbol.asyncDispose]: dispose,
     };
