@@ -37,11 +37,18 @@ export const TABLE = {
 export type Table = (typeof TABLE)[keyof typeof TABLE];
 
 export type Row = { readonly key: Uint8Array; readonly value: string };
+/** The same with its key as text, which costs a fraction where many rows are read. */
+export type TextRow = { readonly key: KeyText; readonly value: string };
 
 /** `lastKey`: the last that was read, whether or not its row is there; undefined where nothing was. */
 export type RowPage = {
   readonly rows: readonly Row[];
   readonly lastKey: Uint8Array | undefined;
+  readonly isLast: boolean;
+};
+export type TextPage = {
+  readonly rows: readonly TextRow[];
+  readonly lastKey: KeyText | undefined;
   readonly isLast: boolean;
 };
 export type ValuePage = {
@@ -52,26 +59,28 @@ export type ValuePage = {
 
 export type RangeOptions = {
   /** Leading bytes of the keys, without the table's. */
-  readonly prefix: Uint8Array;
+  readonly prefix: RowKey;
   /** Keys behind this one only; before it when `reverse`. */
-  readonly after?: Uint8Array;
+  readonly after?: RowKey;
   readonly limit: number;
   /** Ends the page behind the row with which its values have so many characters, for rows differ a thousandfold in size. */
   readonly charactersMax?: number;
   readonly reverse?: boolean;
 };
 
-type KeyOptions = { readonly after?: Uint8Array; readonly limit: number };
+type KeyOptions = { readonly after?: KeyText; readonly limit: number };
 
 export type Database = {
   readonly get: (table: Table, key: RowKey) => string | undefined;
   readonly range: (table: Table, options: RangeOptions) => readonly Row[];
   /** As `range`, with where it ended. */
   readonly page: (table: Table, options: RangeOptions) => RowPage;
+  /** As `page`, with the keys as text. */
+  readonly texts: (table: Table, options: RangeOptions) => TextPage;
   /** As `page`, for who needs the values only. */
   readonly values: (table: Table, options: RangeOptions) => ValuePage;
   /** Keys behind `after` as they are committed, without the table's byte. */
-  readonly keys: (table: Table, options: KeyOptions) => readonly Uint8Array[];
+  readonly keys: (table: Table, options: KeyOptions) => readonly KeyText[];
   /** Inside a transaction only. */
   readonly put: (table: Table, key: RowKey, value: string) => void;
   /** Inside a transaction only. */
@@ -114,20 +123,22 @@ const MAP_BYTES = 2 ** 36;
  */
 const WHOLE_BATCHES: object = { batchStartThreshold: Number.MAX_SAFE_INTEGER };
 
-/** Keys are read as bytes; as text they are written where lmdb has them. */
+/**
+ * Keys are written where lmdb has them, and read without the table: lmdb looks for where it was by such a key only in an
+ * iteration that goes on behind other work, and there is none here.
+ */
 const KEYS = {
   writeKey: (key: RowKey, target: Buffer, start: number): number => {
     if (typeof key !== "string") target.set(key, start);
     else if (target.write(key, start, "latin1") < key.length) throw new RangeError(`a key of ${key.length} bytes`);
     return start + key.length;
   },
-  readKey: (source: Buffer, start: number, end: number): Uint8Array =>
-    Uint8Array.prototype.slice.call(source, start, end),
+  readKey: (source: Buffer, start: number, end: number): KeyText => source.toString("latin1", start + 1, end),
 };
 
 function openRoot(directory: string): Root {
   if (!existsSync(directory)) mkdirSync(directory, { mode: 0o700 });
-  return open<string, Uint8Array>({
+  return open<string, KeyText>({
     path: directory,
     encoding: "string",
     keyEncoder: KEYS,
@@ -142,7 +153,7 @@ function openRoot(directory: string): Root {
 
 /** Opens the database in `directory`, which is there, to read it. */
 export function openDatabaseReader(directory: string): DatabaseReader {
-  const root: Root = open<string, Uint8Array>({
+  const root: Root = open<string, KeyText>({
     path: directory,
     encoding: "string",
     keyEncoder: KEYS,
@@ -190,26 +201,7 @@ export function openDatabase(directory: string): Database {
     if (!hasRoom()) throw unwritable("the disk is nearly full");
   };
   return {
-    get: (table, key) => {
-      reading.note();
-      return layers.get(textWithTable(table, key));
-    },
-    range: (table, options) => {
-      reading.note();
-      return pageOf(layers, table, options).rows;
-    },
-    page: (table, options) => {
-      reading.note();
-      return pageOf(layers, table, options);
-    },
-    values: (table, options) => {
-      reading.note();
-      return valuesOf(rowsOf(layers, table, options));
-    },
-    keys: (table, options) => {
-      reading.note();
-      return keysOf(layers, table, options);
-    },
+    ...readsOf(layers, reading.note),
     put: (table, key, value) => layers.set(textWithTable(table, key), value),
     remove: (table, key) => layers.set(textWithTable(table, key), null),
     run: async (work, takenBack) => {
@@ -237,6 +229,38 @@ export function openDatabase(directory: string): Database {
       await group.idle();
       // After a failed commit lmdb's memory is not to be trusted with more than the end of the process.
       if (failure === undefined) await root.close();
+    },
+  };
+}
+
+type Reads = Pick<Database, "get" | "range" | "page" | "texts" | "values" | "keys">;
+
+/** `note` is called before each. */
+function readsOf(layers: Layers, note: () => void): Reads {
+  return {
+    get: (table, key) => {
+      note();
+      return layers.get(textWithTable(table, key));
+    },
+    range: (table, options) => {
+      note();
+      return pageOf(layers, table, options).rows;
+    },
+    page: (table, options) => {
+      note();
+      return pageOf(layers, table, options);
+    },
+    texts: (table, options) => {
+      note();
+      return rowsOf(layers, table, options);
+    },
+    values: (table, options) => {
+      note();
+      return valuesOf(rowsOf(layers, table, options));
+    },
+    keys: (table, options) => {
+      note();
+      return keysOf(layers, table, options);
     },
   };
 }
@@ -295,13 +319,6 @@ function textWithTable(table: Table, key: RowKey): KeyText {
   return String.fromCharCode(table) + (typeof key === "string" ? key : textOf(key));
 }
 
-function withTable(table: Table, key: Uint8Array): Uint8Array {
-  const bytes = Buffer.allocUnsafe(key.length + 1);
-  bytes[0] = table;
-  bytes.set(key, 1);
-  return bytes;
-}
-
 /** The first bytes behind all keys that begin with `prefix`; the tables end before 0xff. */
 export function behindPrefix(prefix: Uint8Array): Uint8Array {
   const bytes = Buffer.from(prefix);
@@ -320,38 +337,46 @@ type Reading = Pick<Layers, "root" | "written">;
 function pageOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
   const { rows, lastKey, isLast } = rowsOf(layers, table, options);
   return {
-    rows: rows.map(({ key, value }) => ({ key: key.subarray(1), value })),
-    lastKey: lastKey?.subarray(1),
+    rows: rows.map(({ key, value }) => ({ key: bytesOf(key), value })),
+    lastKey: lastKey === undefined ? undefined : bytesOf(lastKey),
     isLast,
   };
 }
 
-function valuesOf({ rows, lastKey, isLast }: RowPage): ValuePage {
-  return { values: rows.map(({ value }) => value), lastKey: lastKey?.subarray(1), isLast };
+function valuesOf({ rows, lastKey, isLast }: TextPage): ValuePage {
+  const values = rows.map(({ value }) => value);
+  return { values, lastKey: lastKey === undefined ? undefined : bytesOf(lastKey), isLast };
 }
 
-function keysOf({ root }: Reading, table: Table, { after, limit }: KeyOptions): readonly Uint8Array[] {
-  const start = after === undefined ? Uint8Array.of(table) : Buffer.concat([withTable(table, after), Buffer.of(0)]);
-  return Array.from(root.getKeys({ start, end: Uint8Array.of(table + 1), limit }), (key) => key.subarray(1));
+function keysOf({ root }: Reading, table: Table, { after, limit }: KeyOptions): readonly KeyText[] {
+  const head = String.fromCharCode(table);
+  const start = after === undefined ? head : `${head}${after}\0`;
+  return Array.from(root.getKeys({ start, end: String.fromCharCode(table + 1), limit }));
 }
 
-/** Rows whose keys begin with the table's byte. */
-function rowsOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
-  const { limit, charactersMax = Number.POSITIVE_INFINITY, reverse = false } = options;
-  const prefix = withTable(table, options.prefix);
-  const after = options.after === undefined ? undefined : withTable(table, options.after);
+/** Keys from `start` on and before `end`, with the byte of their table. */
+type Bounds = { readonly start: KeyText; readonly end: KeyText };
+
+function boundsOf(table: Table, { prefix, after, reverse = false }: RangeOptions): Bounds {
+  const first = textWithTable(table, prefix);
+  const end = textOf(behindPrefix(bytesOf(first)));
+  if (after === undefined) return { start: first, end };
+  const last = textWithTable(table, after);
   // The least key behind `after` is that key with a zero byte.
-  const start = after === undefined || reverse ? prefix : Buffer.concat([after, Buffer.of(0)]);
-  const end = reverse && after !== undefined ? after : behindPrefix(prefix);
-  const written = layers.written(textOf(start), textOf(end));
+  return reverse ? { start: first, end: last } : { start: `${last}\0`, end };
+}
+
+function rowsOf(layers: Reading, table: Table, options: RangeOptions): TextPage {
+  const { limit, charactersMax = Number.POSITIVE_INFINITY, reverse = false } = options;
+  const bounds = boundsOf(table, options);
+  const written = layers.written(bounds.start, bounds.end).map(({ key, value }) => ({ key: key.slice(1), value }));
   // Each row that is not committed hides one that is, at most.
-  const stored: Row[] = [];
+  const stored: TextRow[] = [];
   let characters = 0;
-  let cutAt: Uint8Array | undefined;
-  const bounds = reverse
-    ? { start: end, end: start, reverse, exclusiveStart: true, inclusiveEnd: true }
-    : { start, end };
-  for (const row of layers.root.getRange({ ...bounds, limit: limit + written.length })) {
+  let cutAt: KeyText | undefined;
+  const { start, end } = bounds;
+  const range = reverse ? { start: end, end: start, reverse, exclusiveStart: true, inclusiveEnd: true } : bounds;
+  for (const row of layers.root.getRange({ ...range, limit: limit + written.length })) {
     stored.push(row);
     characters += row.value.length;
     if (characters < charactersMax) continue;
@@ -366,28 +391,26 @@ function rowsOf(layers: Reading, table: Table, options: RangeOptions): RowPage {
 }
 
 /** What lies behind the end of a page belongs to the next one. */
-function upTo(cells: readonly Cell[], cutAt: Uint8Array | undefined, reverse: boolean): readonly Cell[] {
+function upTo(cells: readonly Cell[], cutAt: KeyText | undefined, reverse: boolean): readonly Cell[] {
   if (cutAt === undefined) return cells;
-  const last = textOf(cutAt);
-  return cells.filter(({ key }) => (reverse ? key >= last : key <= last));
+  return cells.filter(({ key }) => (reverse ? key >= cutAt : key <= cutAt));
 }
 
 /** Both in the order asked for; of two with one key the written one counts. */
-function merged(stored: readonly Row[], written: readonly Cell[], reverse: boolean): readonly Row[] {
-  const rows: Row[] = [];
+function merged(stored: readonly TextRow[], written: readonly Cell[], reverse: boolean): readonly TextRow[] {
+  const rows: TextRow[] = [];
   const cells = reverse ? written.toReversed() : written;
   let at = 0;
   const take = ({ key, value }: Cell) => {
-    if (value !== null) rows.push({ key: bytesOf(key), value });
+    if (value !== null) rows.push({ key, value });
   };
   for (const row of stored) {
-    const stands = textOf(row.key);
     let cell = cells[at];
-    while (cell !== undefined && (reverse ? cell.key > stands : cell.key < stands)) {
+    while (cell !== undefined && (reverse ? cell.key > row.key : cell.key < row.key)) {
       take(cell);
       cell = cells[++at];
     }
-    if (cell?.key !== stands) rows.push(row);
+    if (cell?.key !== row.key) rows.push(row);
   }
   for (const cell of cells.slice(at)) take(cell);
   return rows;

@@ -27,20 +27,6 @@ export function absorbText(lanes: Lanes, text: string): void {
   lanes.low = low;
 }
 
-/** As `absorbText` of the text with one character for each byte. */
-export function absorbBytes(lanes: Lanes, bytes: Uint8Array): void {
-  let { high, low } = lanes;
-  for (let index = 0; index < bytes.length; index++) {
-    const code = bytes[index]!;
-    high = Math.imul(high ^ code, HIGH_FACTOR);
-    high ^= high >>> 15;
-    low = Math.imul(low ^ code, LOW_FACTOR);
-    low ^= low >>> 13;
-  }
-  lanes.high = high;
-  lanes.low = low;
-}
-
 /** 16 bits of what was absorbed; what is absorbed next goes on behind it. */
 export function leafOf({ high, low }: Lanes): number {
   return mix(low ^ Math.imul(high, LOW_FACTOR)) & 0xffff;

@@ -4,12 +4,13 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { COUNTED_ALIAS, countedObject, countedZone, isDue } from "./counted.ts";
-import { type Database, type Row, TABLE, type Table } from "./database.ts";
-import { absorbBytes, absorbText, beginHash, type Lanes, leafOf } from "./digest-hash.ts";
+import { type Database, TABLE, type Table, type TextRow } from "./database.ts";
+import { absorbText, beginHash, type Lanes, leafOf } from "./digest-hash.ts";
 import { type Counted, leafCount } from "./digest-tree.ts";
 import { unpackEnvelope } from "./envelope.ts";
 import { countedForeign, readForeignRow } from "./foreign.ts";
 import { readZoneRow } from "./objects.ts";
+import { bytesOf, type KeyText } from "./overlay.ts";
 import { hasRowRef, kindOfRow, objectRef, REF_TABLES, refOf, rowRef } from "./refs.ts";
 import type { ItemRef, ItemVersion } from "./replica.ts";
 import type { Seal } from "./seal.ts";
@@ -38,7 +39,7 @@ const NOTHING = new Uint8Array();
 const PLAIN_ROW =
   /^\{"s":"([^"\\]+)",(?:"b":"[^"\\]*",)?(?:"l":"([^"\\]*)",)?(?:"r":\d+,)?(?:"n":\{[^{}]*\},)?"v":\{"id":"[^"\\]*","zone":"([^"\\]*)"/;
 
-function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
+function countedRow(table: Table, { key, value }: TextRow, seal: Seal): CountedRow {
   switch (table) {
     case TABLE.ZONE: {
       const present: ZoneRow = JSON.parse(value);
@@ -53,12 +54,12 @@ function countedRow(table: Table, { key, value }: Row, seal: Seal): CountedRow {
       if (counted !== undefined) return { ref: rowRef(TABLE.OBJECT, key), counted };
       const kind = kindOfRow(key);
       const stored = unpackEnvelope(value);
-      return { ref: objectRef(kind, stored.key, key), counted: countedObject(kind, stored, seal) };
+      return { ref: objectRef(kind, stored.key, bytesOf(key)), counted: countedObject(kind, stored, seal) };
     }
   }
 }
 
-function plainRecord(key: Uint8Array, value: string): Counted | undefined {
+function plainRecord(key: KeyText, value: string): Counted | undefined {
   if (kindOfRow(key) !== "record" || value.includes('"untilMs":')) return undefined;
   const plain = PLAIN_ROW.exec(value);
   if (plain === null) return undefined;
@@ -67,12 +68,12 @@ function plainRecord(key: Uint8Array, value: string): Counted | undefined {
 }
 
 /** Where a scan over all tables is. */
-export type ScanPlace = { readonly table: number; readonly after: Uint8Array | undefined };
+export type ScanPlace = { readonly table: number; readonly after: KeyText | undefined };
 export const SCAN_START: ScanPlace = { table: 0, after: undefined };
 
 /** `onRecord` hears of nearly all records, whose references are made of their keys, `onRow` of all other rows. */
 export type ScanVisitor = {
-  readonly onRecord: (key: Uint8Array, counted: Counted) => void;
+  readonly onRecord: (key: KeyText, counted: Counted) => void;
   readonly onRow: (row: CountedRow) => void;
 };
 
@@ -91,7 +92,7 @@ export function scanSlice(
     const id = REF_TABLES[table];
     if (id === undefined) return undefined;
     const bounds = { prefix: NOTHING, limit: PAGE_ROWS, charactersMax: PAGE_CHARACTERS_MAX };
-    const page = database.page(id, { ...bounds, ...(after && { after }) });
+    const page = database.texts(id, { ...bounds, ...(after !== undefined && { after }) });
     for (const row of page.rows) {
       const plain = id === TABLE.OBJECT ? plainRecord(row.key, row.value) : undefined;
       if (plain === undefined) onRow(countedRow(id, row, seal));
@@ -152,7 +153,7 @@ async function scanVersions(
   const lanes: Lanes = { high: 0, low: 0 };
   let floors = new Map<string, Stamp>();
   let end = performance.now() + SCAN_SLICE_MS;
-  const take = (table: Table, key: Uint8Array) => {
+  const take = (table: Table, key: KeyText) => {
     const value = database.get(table, key);
     if (value === undefined) return;
     const { ref, counted } = countedRow(table, { key, value }, seal);
@@ -163,13 +164,13 @@ async function scanVersions(
     }
   };
   for (const [head, table] of REF_TABLES.entries()) {
-    let after: Uint8Array | undefined;
+    let after: KeyText | undefined;
     for (;;) {
-      const keys = database.keys(table, { limit: PAGE_KEYS, ...(after && { after }) });
+      const keys = database.keys(table, { limit: PAGE_KEYS, ...(after !== undefined && { after }) });
       for (const key of keys) {
         beginHash(lanes);
         absorbText(lanes, String(head));
-        absorbBytes(lanes, key);
+        absorbText(lanes, key);
         if (wanted[leafOf(lanes)] === 1 || (table === TABLE.OBJECT && !hasRowRef(key))) take(table, key);
         if (performance.now() < end) continue;
         await nextTurn();

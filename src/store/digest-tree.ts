@@ -4,8 +4,9 @@
  * tombstones cost one pass over the group's leaves: the records of a zone's present life, and of them and of all else what
  * leaves at one moment. Of earlier lives nothing counts, whether or not it was removed already.
  */
-import { absorbBytes, absorbText, beginHash, endHash, type Lanes, leafOf } from "./digest-hash.ts";
+import { absorbText, beginHash, endHash, type Lanes, leafOf } from "./digest-hash.ts";
 import { type LeafSet, makeLeafSet } from "./leaf-set.ts";
+import type { KeyText } from "./overlay.ts";
 import { OBJECT_HEAD } from "./refs.ts";
 import { DIGEST_CHILDREN, DIGEST_LEVELS, type ItemRef } from "./replica.ts";
 import { STAMP_ZERO } from "./stamp.ts";
@@ -62,11 +63,11 @@ export function hashVersion(lanes: HashedVersion, ref: ItemRef, version: string)
   endVersion(lanes, version);
 }
 
-/** The same for an object whose reference is made of its key, several times as fast. */
-export function hashObjectVersion(lanes: HashedVersion, key: Uint8Array, version: string): void {
+/** The same for an object whose reference is made of its key, without making it. */
+export function hashObjectVersion(lanes: HashedVersion, key: KeyText, version: string): void {
   beginHash(lanes);
   absorbText(lanes, OBJECT_HEAD);
-  absorbBytes(lanes, key);
+  absorbText(lanes, key);
   endVersion(lanes, version);
 }
 

@@ -3,11 +3,12 @@
 import { keyBytes } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { countedZone, dueMsOf, isDue } from "./counted.ts";
-import { type Database, type Row, TABLE, type Table } from "./database.ts";
+import { type Database, TABLE, type Table, type TextRow } from "./database.ts";
 import { compareText, unpackEnvelope } from "./envelope.ts";
 import { openForeign, readForeignRow } from "./foreign.ts";
 import { idKey, readZoneRow } from "./objects.ts";
 import { isOfZone, openEnvelope } from "./open-envelope.ts";
+import { bytesOf, textOf } from "./overlay.ts";
 import { readPlainRow } from "./plain-row.ts";
 import type { AliasItem, RawItem, RawPage } from "./raw-items.ts";
 import { kindOfRow, placeOf, REF_TABLES } from "./refs.ts";
@@ -38,9 +39,9 @@ export function readRawItems(database: Database, seal: Seal, nowMs: number, opti
   let charactersLeft = charactersMax;
   for (const [index, table] of REF_TABLES.entries()) {
     if (index < (start?.[0] ?? 0)) continue;
-    const after = start?.[0] === index ? start.subarray(1) : undefined;
+    const after = start?.[0] === index ? start.toString("latin1", 1) : undefined;
     const bounds = { prefix: NOTHING, limit: left, charactersMax: charactersLeft };
-    const page = database.page(table, { ...bounds, ...(after && { after }) });
+    const page = database.texts(table, { ...bounds, ...(after !== undefined && { after }) });
     for (const row of page.rows) {
       charactersLeft -= row.value.length;
       const plain = asRows && table === TABLE.OBJECT && kindOfRow(row.key) === "record" && readPlainRow(row.value);
@@ -49,7 +50,7 @@ export function readRawItems(database: Database, seal: Seal, nowMs: number, opti
     }
     left -= page.rows.length;
     if ((left <= 0 || charactersLeft <= 0) && page.lastKey !== undefined) {
-      return { items, rows, cursor: Buffer.concat([Uint8Array.of(index), page.lastKey]).toString("base64url") };
+      return { items, rows, cursor: bytesOf(String.fromCharCode(index) + page.lastKey).toString("base64url") };
     }
   }
   return { items, rows, cursor: undefined };
@@ -76,14 +77,15 @@ export function readItems(database: Database, seal: Seal, nowMs: number, refs: r
     const place = placeOf(ref);
     const value = place && database.get(place.table, place.key);
     if (place === undefined || value === undefined) return [];
-    return itemsOf(place.table, { key: place.key, value }, floorOf, seal, nowMs);
+    return itemsOf(place.table, { key: textOf(place.key), value }, floorOf, seal, nowMs);
   });
 }
 
-export function itemsOf(table: Table, { key, value }: Row, floorOf: FloorOf, seal: Seal, nowMs: number): RawItem[] {
+export function itemsOf(table: Table, { key, value }: TextRow, floorOf: FloorOf, seal: Seal, nowMs: number): RawItem[] {
   if (table === TABLE.ZONE) return zoneItems(JSON.parse(value), nowMs);
   if (table === TABLE.ALIAS) return [JSON.parse(value)];
-  if (table === TABLE.FOREIGN) return isDue(readForeignRow(value), nowMs) ? [] : [openForeign(key, value, seal)];
+  if (table === TABLE.FOREIGN)
+    return isDue(readForeignRow(value), nowMs) ? [] : [openForeign(bytesOf(key), value, seal)];
   const kind = kindOfRow(key);
   const stored = unpackEnvelope(value);
   if (isDue({ dueMs: dueMsOf(stored) }, nowMs)) return [];

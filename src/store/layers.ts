@@ -4,16 +4,7 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { asBinary, type RootDatabase } from "lmdb";
-import {
-  type Cell,
-  type KeyText,
-  layOver,
-  layUnder,
-  makeOverlay,
-  type Overlay,
-  type RowKey,
-  type Written,
-} from "./overlay.ts";
+import { type Cell, type KeyText, layOver, layUnder, makeOverlay, type Overlay, type Written } from "./overlay.ts";
 import { makeReadSet, type ReadSet } from "./read-set.ts";
 
 /** LMDB takes no longer ones. */
@@ -28,12 +19,8 @@ const AT_ONCE_ROWS_MAX = 2_048;
 /** Beside a group of more rows on its way none in slices begins, so that two imports are not in memory at once. */
 const BESIDE_ROWS_MAX = 8_192;
 
-/** lmdb's declarations have one type of keys: here they are read as bytes, and may be asked for and written as text. */
-export type Root = Omit<RootDatabase<string, Uint8Array>, "get" | "put" | "remove"> & {
-  get(key: RowKey): string | undefined;
-  put(key: RowKey, value: string): Promise<boolean>;
-  remove(key: RowKey): Promise<boolean>;
-};
+/** Keys are asked for and written with the byte of their table, and read without it. */
+export type Root = RootDatabase<string, KeyText>;
 
 export type Layers = {
   /** Inside a transaction's slice with what it and its group wrote; outside what is committed. */

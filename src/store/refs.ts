@@ -101,11 +101,15 @@ function textsOf(key: Buffer): readonly string[] | undefined {
 }
 
 /** The kind of an object's row. */
-export function kindOfRow(key: Uint8Array): Kind {
-  return kindOfByte(key[0] ?? 0);
+export function kindOfRow(key: RowKey): Kind {
+  return kindOfByte(firstByte(key));
 }
 
 /** Whether the rows of that key have the key itself in their references. */
-export function hasRowRef(key: Uint8Array): boolean {
-  return (key[0] ?? 0) <= FIRST_KINDS_LAST;
+export function hasRowRef(key: RowKey): boolean {
+  return firstByte(key) <= FIRST_KINDS_LAST;
+}
+
+function firstByte(key: RowKey): number {
+  return typeof key === "string" ? key.charCodeAt(0) : (key[0] ?? 0);
 }

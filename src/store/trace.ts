@@ -2,11 +2,11 @@
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { COUNTED_ALIAS, countedObject, countedZone, dueMsOf } from "./counted.ts";
 import { TABLE } from "./database.ts";
-import { type Counted, type DeltaRun, type HashedVersion, hashObjectVersion, hashVersion } from "./digest-tree.ts";
+import { type Counted, type DeltaRun, type HashedVersion, hashVersion } from "./digest-tree.ts";
 import type { StoredEnvelope } from "./envelope.ts";
 import type { KeyText } from "./overlay.ts";
 import type { PlainRow } from "./plain-row.ts";
-import { aliasRef, hasRowRef, objectRef, rowRef, zoneRef } from "./refs.ts";
+import { aliasRef, objectRef, rowRef, zoneRef } from "./refs.ts";
 import type { ItemRef } from "./replica.ts";
 import type { Seal } from "./seal.ts";
 import { STAMP_ZERO } from "./stamp.ts";
@@ -76,10 +76,9 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
       enter(ref, counted);
     }
   };
-  const changeObject = (kind: Kind, ref: ItemRef, key: Uint8Array, stored: StoredEnvelope) => {
+  const changeObject = (kind: Kind, ref: ItemRef, stored: StoredEnvelope) => {
     const counted = countedObject(kind, stored, seal);
-    if (hasRowRef(key)) hashObjectVersion(hashed, key, counted.version);
-    else hashVersion(hashed, ref, counted.version);
+    hashVersion(hashed, ref, counted.version);
     enter(ref, counted);
   };
   return {
@@ -92,8 +91,8 @@ export function makeTrace({ isLocal, wantsDeltas, seal }: TraceOptions): Trace {
       const ref = objectRef(kind, (after ?? before)?.key ?? [], key);
       if (isLocal && !isNoted) made.push(ref);
       if (!wantsDeltas) return;
-      if (before !== undefined) changeObject(kind, ref, key, before);
-      if (after !== undefined) changeObject(kind, ref, key, after);
+      if (before !== undefined) changeObject(kind, ref, before);
+      if (after !== undefined) changeObject(kind, ref, after);
     },
     noteRow: (key, { zone, life, stamp }) => {
       if (!wantsDeltas) return;
