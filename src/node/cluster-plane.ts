@@ -70,6 +70,8 @@ export type ClusterPlane = AsyncDisposable & {
   readonly complete: Promise<void>;
   /** Resolves when the peers that are alive have what this node has committed up to now, or after the time. */
   readonly settled: (timeoutMs: number) => Promise<void>;
+  /** Resolves when it has been compared with those that it found at its start, at once where it found none, or after the time. */
+  readonly caughtUp: (timeoutMs: number) => Promise<void>;
   /** How far this node's clock is ahead of the cluster's, milliseconds. */
   readonly clockAheadMs: () => number;
   readonly parts: ClusterParts;
@@ -136,7 +138,8 @@ export async function openClusterPlane(given: ClusterPlaneOptions): Promise<Clus
   closing.defer(() => membership.leave(LEAVE_MS));
   if (replicator.isComplete()) onComplete();
   // Those that it was told of, and those that it knew when it ended.
-  void membership.join([...new Set([...config["replication.join"], ...knownPeers(store)])]);
+  const joined = membership.join([...new Set([...config["replication.join"], ...knownPeers(store)])]);
+  const settled = async (timeoutMs: number) => void (await replicator.acknowledgedBy([], timeoutMs));
   log("info", `cluster on ${endpointText(port.local)}, UDP and TCP`, { advertise: self.body.address });
   const parts: ClusterParts = { port, membership, peers, replicator, activator };
   return {
@@ -145,7 +148,9 @@ export async function openClusterPlane(given: ClusterPlaneOptions): Promise<Clus
     readiness: () => replicationReadiness(figuresOf(parts, isPublished), settings),
     isComplete: replicator.isComplete,
     complete,
-    settled: async (timeoutMs) => void (await replicator.acknowledgedBy([], timeoutMs)),
+    settled,
+    // Who has just been met has acknowledged nothing before both are found to agree.
+    caughtUp: (timeoutMs) => joined.then(() => settled(timeoutMs)),
     clockAheadMs: () =>
       clockAheadMs(peers.states().flatMap(({ outgoing, incoming }) => (outgoing ?? incoming)?.skewMs ?? [])),
     parts,

@@ -175,7 +175,7 @@ async function openPrimary(
     ...{ context, shared, primary, publisher, metrics },
     directory: config["node.data_dir"],
     isMd5Enabled: config["dns.tsig_md5"],
-    ...(cluster && { replicated: cluster.settled }),
+    ...(cluster && { replicated: cluster.settled, caughtUp: cluster.caughtUp }),
   });
 }
 

@@ -145,3 +145,42 @@ test("what is stored at the start is announced, whoever wrote it", async () => {
     ...["remote.test.", "remote.test."],
   ]);
 });
+
+test("the announcements of a start wait for what other nodes wrote meanwhile", async () => {
+  await using world = await temporaryStore();
+  await using other = await temporaryStore({ nodeId: "other-node" });
+  const { store } = world;
+  using secondary = await openSecondary();
+  const write = async (value: string) => {
+    await other.store.write((tx) => {
+      tx.put("zone", zoneBody(ZONE));
+      tx.setState(ZONE, "active");
+      tx.put("record", recordBody(ZONE, "www", { values: [{ value }] }));
+    });
+    await store.applyRemote(other.store.rawItems({ limit: 1_000 }).items);
+  };
+  await write("10.0.0.1");
+  await store.write((tx) => {
+    const notify_targets = [`127.0.0.1:${secondary.port}`];
+    tx.put("config", { name: "axfr", settings: { enabled: true, notify_targets, notify_debounce_seconds: 0 } });
+  });
+  const parts = { store, published: async () => {}, isMd5Enabled: false, log: () => {} };
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const registry = new Registry();
+  const caughtUp = () => promise;
+  {
+    using _ended = openDnsNotify({ ...parts, caughtUp, registry: new Registry() });
+  }
+  using _notify = openDnsNotify({ ...parts, caughtUp, registry });
+  await write("10.0.0.2");
+  resolve();
+  await waitFor("the answer", 10_000, async () =>
+    (await registry.metrics()).includes("svc_dns_notify_answered_total 1"),
+  );
+  // The first message is lost, and none is of what has ended.
+  const serial = store.serialOf(ZONE);
+  assert.deepEqual(
+    secondary.heard.map((heard) => heard.serial),
+    [serial, serial],
+  );
+});

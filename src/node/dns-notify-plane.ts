@@ -19,6 +19,7 @@ import {
   type NotifyTarget,
   type NotifyTimes,
 } from "../notify/dns-notify.ts";
+import { NOTIFY_CAUGHT_UP_MS } from "../notify/dns-notify-limits.ts";
 import type { NotifySoa } from "../notify/dns-notify-message.ts";
 import type { Store } from "../store/store.ts";
 import { registerCounters } from "./counters.ts";
@@ -27,6 +28,8 @@ export type DnsNotifyPlaneOptions = {
   readonly store: Pick<Store, "get" | "list" | "serialOf" | "stateOf" | "onChange">;
   /** Resolves when this node answers what the store has. */
   readonly published: () => Promise<void>;
+  /** Resolves when this node has what others wrote while it was away, or after the time. */
+  readonly caughtUp?: ((timeoutMs: number) => Promise<void>) | undefined;
   /** Whether keys of HMAC-MD5 sign here. */
   readonly isMd5Enabled: boolean;
   /** Somebody is about to be told of the zone. */
@@ -60,7 +63,12 @@ export function openDnsNotify(options: DnsNotifyPlaneOptions): Disposable {
     log,
   });
   registerDnsNotify(notify, registry);
-  void notify.announceAll(zoneNames(store));
+  let hasEnded = false;
+  const announceAll = async () => {
+    await options.caughtUp?.(NOTIFY_CAUGHT_UP_MS);
+    if (!hasEnded) await notify.announceAll(zoneNames(store));
+  };
+  void announceAll();
   const end = store.onChange(({ origin, zones }) => {
     // What came from another node is announced by that one.
     if (origin !== "local") return;
@@ -68,6 +76,7 @@ export function openDnsNotify(options: DnsNotifyPlaneOptions): Disposable {
   });
   return {
     [Symbol.dispose]: () => {
+      hasEnded = true;
       end();
       notify[Symbol.dispose]();
       sockets[Symbol.dispose]();

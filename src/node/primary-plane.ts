@@ -54,6 +54,8 @@ export type PrimaryPlaneOptions = {
   readonly publisher: Pick<StorePublisher, "settled">;
   /** Resolves when the other nodes that are alive have what this one has, or after the time; absent without a cluster. */
   readonly replicated?: (timeoutMs: number) => Promise<void>;
+  /** Resolves when this node has what others wrote while it was away, or after the time; absent without a cluster. */
+  readonly caughtUp?: (timeoutMs: number) => Promise<void>;
   readonly metrics: Pick<NodeMetrics, "registry">;
 };
 
@@ -65,7 +67,7 @@ export function openPrimaryPlane(options: PrimaryPlaneOptions): AsyncDisposable 
   const pool = closing.use(createTransferPool({ directory, store }));
   closing.use(
     openDnsNotify({
-      ...{ store, log, isMd5Enabled },
+      ...{ store, log, isMd5Enabled, caughtUp: options.caughtUp },
       // A secondary may ask another node, and must find there what it was told of.
       published: async () => {
         await publisher.settled();

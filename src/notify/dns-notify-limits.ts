@@ -16,6 +16,11 @@ export const NOTIFY_SILENT_ATTEMPTS = 5;
 export const NOTIFY_COMPLAINT_PAUSE_MS = 600_000;
 /** The longest that a NOTIFY waits for the change to be answered by this node. */
 export const NOTIFY_PUBLISHED_MS = 10_000;
+/**
+ * The longest that the announcements of a start wait for what others wrote meanwhile: of an older serial a secondary learns
+ * nothing, and what comes from another node is announced by none but that one.
+ */
+export const NOTIFY_CAUGHT_UP_MS = 60_000;
 /** At the start every zone is announced: so many NOTIFY within NOTIFY_START_PAUSE_MS, and each of them so often where no answer comes. */
 export const NOTIFY_START_AT_ONCE = 100;
 export const NOTIFY_START_PAUSE_MS = 1_000;
