@@ -285,7 +285,11 @@ async function firstSync(parts: ConductorParts, state: State): Promise<void> {
     state.phase = "complete";
     state.fruitless = 0;
     agreed(parts, state, peer);
-    for (const each of parts.peers.values()) compare(parts, state, each, 0);
+    for (const each of parts.peers.values()) {
+      // Until they hear of it they count no acknowledgement of this node; whoever asked it meanwhile left it the next question.
+      each.comparesUntilMs = each.notBeforeMs = 0;
+      compare(parts, state, each, 0);
+    }
     parts.onCompared(peer);
     parts.onComplete();
   } catch (thrown) {

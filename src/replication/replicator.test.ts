@@ -110,6 +110,19 @@ test("a node that joins takes everything from a member before it is complete, an
   await net.stopAll();
 });
 
+test("all hear at once that a node has its first sync behind it, and count it from then on", async () => {
+  const { net, stores } = startNodes(3, { latencyMs: 2 });
+  stores[0]?.put(keys(100), "1");
+  await net.time.pass(10_000);
+  const joining = net.start(fakeReplicaStore("n9"), { isJoining: true });
+  const counted = () => stores.map((store) => replicatorOf(net, store).freshness().peersComplete);
+  await net.time.until("they know of its first sync", 10_000, () => counted().every((count) => count === 2));
+  await net.time.until("it is complete", 10_000, () => joining.replicator.isComplete());
+  await net.time.pass(20);
+  assert.deepEqual(counted(), [3, 3, 3]);
+  await net.stopAll();
+});
+
 test("a first sync waits for the digest of the other, and takes the pages once", async () => {
   const net = createReplicationNetwork({ chance: seededChance(5) });
   const source = fakeReplicaStore("n0");

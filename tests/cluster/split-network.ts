@@ -33,6 +33,8 @@ export type SplitNetwork = AsyncDisposable & {
   readonly split: (parts: readonly (readonly number[])[]) => Promise<void>;
   /** No datagram of the membership passes; TCP does. */
   readonly loseUdp: () => Promise<void>;
+  /** No TCP of that node passes, in either direction; the datagrams of the membership do. */
+  readonly loseTcp: (place: number) => Promise<void>;
   /** Each packet between nodes is lost with that probability. */
   readonly lose: (share: number) => Promise<void>;
   /** Everything passes again. */
@@ -193,6 +195,10 @@ export async function openSplitNetwork(
       return rule(apart.map(([one, other]) => [...between(one, other), "blackhole"]));
     },
     loseUdp: () => rule(pairs.map(([one, other]) => [...between(one, other), "ipproto", "udp", "blackhole"])),
+    loseTcp: (place) => {
+      const its = pairs.filter((pair) => pair.includes(place));
+      return rule(its.map(([one, other]) => [...between(one, other), "ipproto", "tcp", "blackhole"]));
+    },
     lose: (share) => {
       chance.setShare(share);
       return rule(pairs.map(([one, other]) => [...between(one, other), "lookup", LOSSY_TABLE]));
