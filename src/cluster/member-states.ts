@@ -1,6 +1,6 @@
 /**
  * The rules by which members become alive, suspect, dead and left, and by which this node refutes what is said about itself. Of
- * two statements about a member the one with the greater incarnation holds, and only the member itself makes a greater one.
+ * two statements about a member the one with the later incarnation holds, and only the member itself makes a later one.
  */
 
 import { ipToText } from "../base/ip.ts";
@@ -8,6 +8,7 @@ import type { LogLevel } from "../base/log.ts";
 import type { Counters } from "./counters.ts";
 import { checkChance, confirmationsExpected, suspicionBounds } from "./formulas.ts";
 import type { Gossip } from "./gossip.ts";
+import { isLater, laterThan } from "./incarnation.ts";
 import type { LocalHealth } from "./local-health.ts";
 import type { Delegate, Member } from "./member.ts";
 import {
@@ -46,7 +47,7 @@ export type MemberStates = {
   readonly merge: (nodes: readonly NodeState[]) => void;
   /** What this node knows, for a push/pull. */
   readonly states: () => readonly NodeState[];
-  /** Says anew what this node is, with a greater incarnation than before. */
+  /** Says anew what this node is, with a later incarnation than before. */
   readonly announce: () => void;
   /** Where it was; undefined where it is not known, or alive. */
   readonly forget: (name: string) => Endpoint | undefined;
@@ -105,8 +106,9 @@ function enter(context: Context, node: Node, state: Member["state"], incarnation
   context.table.changed();
 }
 
-function announce({ table: { self }, gossip }: Context): void {
-  self.incarnation = Math.min(INCARNATION_MAX, self.incarnation + 1);
+/** `heard`: the incarnation that somebody else has of this node. */
+function announce({ table: { self }, gossip }: Context, heard = self.incarnation): void {
+  self.incarnation = laterThan(self.incarnation, heard);
   gossip.broadcast({ message: aliveMessage(self), about: self.name });
 }
 
@@ -114,8 +116,7 @@ function refute(context: Context, incarnation: number, accuser?: string): void {
   const { table, gossip, counters, health } = context;
   const { self } = table;
   if (context.isLeaving()) return;
-  self.incarnation = Math.max(self.incarnation, incarnation);
-  announce(context);
+  announce(context, incarnation);
   counters.refutations++;
   health.change(1);
   // Gossip is on its way; who accuses hears it at once.
@@ -123,7 +124,7 @@ function refute(context: Context, incarnation: number, accuser?: string): void {
   if (node !== undefined && node !== self) gossip.send(node.endpoint, node.versions[1], aliveMessage(self));
 }
 
-/** Whoever has come back under a name that is held for dead has to hear it, to come with a greater incarnation. */
+/** Whoever has come back under a name that is held for dead has to hear it, to come with a later incarnation. */
 function tellItsDeath({ gossip, table }: Context, claim: AliveMessage, incarnation: number): void {
   const { node, endpoint, versions } = claim;
   gossip.send(endpoint, versions[1], { type: "dead", incarnation, node, from: table.self.name });
@@ -154,7 +155,7 @@ function welcome(context: Context, message: AliveMessage): void {
   const { table, forgotten, counters, note, timers } = context;
   const { node: name, endpoint, meta, versions, incarnation } = message;
   const last = forgotten.get(name);
-  if (last !== undefined && incarnation <= last) {
+  if (last !== undefined && !isLater(incarnation, last)) {
     tellItsDeath(context, message, last);
     return;
   }
@@ -181,7 +182,7 @@ function aliveSelf(context: Context, message: AliveMessage): void {
     return;
   }
   const isSame = sameBytes(message.meta, self.meta) && message.versions.every((v, at) => v === self.versions[at]);
-  if (message.incarnation < self.incarnation || (message.incarnation === self.incarnation && isSame)) return;
+  if (isLater(self.incarnation, message.incarnation) || (message.incarnation === self.incarnation && isSame)) return;
   refute(context, message.incarnation);
 }
 
@@ -192,19 +193,19 @@ function alive(context: Context, message: AliveMessage): void {
   else if (node === undefined) welcome(context, message);
   else if (node === table.self) aliveSelf(context, message);
   else if (sameEndpoint(node.endpoint, message.endpoint)) {
-    if (message.incarnation > node.incarnation && !isRefused(context, message)) accept(context, node, message);
+    if (isLater(message.incarnation, node.incarnation) && !isRefused(context, message)) accept(context, node, message);
   } else if (isLive(node)) {
     counters.dropped.refused++;
     const where = `${endpointText(message.endpoint)} while it is alive at ${endpointText(node.endpoint)}`;
     note("warn", `member ${node.name} is refused at ${where}: every node needs a name of its own`);
-  } else if (message.incarnation <= node.incarnation) tellItsDeath(context, message, node.incarnation);
+  } else if (!isLater(message.incarnation, node.incarnation)) tellItsDeath(context, message, node.incarnation);
   else if (!isRefused(context, message)) accept(context, node, message);
 }
 
 /** The member that is spoken of, where nothing newer is known of it. */
 function accused({ table }: Context, { node: name, incarnation }: SuspectMessage | DeadMessage): Node | undefined {
   const node = table.get(name);
-  if (node === undefined || incarnation < node.incarnation || incarnation > INCARNATION_MAX) return undefined;
+  if (node === undefined || incarnation > INCARNATION_MAX || isLater(node.incarnation, incarnation)) return undefined;
   return node;
 }
 

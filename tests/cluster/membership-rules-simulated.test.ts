@@ -281,6 +281,45 @@ test("after whatever a holder of the key has said, the members find each other a
   }
 });
 
+/** Those beyond which there is no greater one, and those half way round from where members begin. */
+const LAST_INCARNATIONS = [INCARNATION_MAX, INCARNATION_MAX - 1, 2 ** 31 + 1, 2 ** 31, 2 ** 31 - 1, 0];
+
+for (const incarnation of LAST_INCARNATIONS) {
+  for (const from of ["node-1", "node-2"]) {
+    test(`a member whose death of incarnation ${incarnation} is told by ${from} comes back, also by another start`, async () => {
+      const cluster = await formed(4);
+      const liar = openLiar(cluster, 20);
+      liar.say(1, { type: "dead", incarnation, node: "node-2", from });
+      await cluster.network.pass(5_000);
+      await cluster.passUntil("it is alive", 60_000, cluster.agrees);
+      liar.say(1, aliveAt(2, "node-2", incarnation));
+      liar.say(2, aliveAt(2, "node-2", incarnation));
+      await cluster.network.pass(5_000);
+      await cluster.passUntil("it is alive", 60_000, cluster.agrees);
+      cluster.kill(2);
+      await cluster.passUntil("it is dead", 10_000, cluster.agrees);
+      void cluster.start(2).membership.join(["host-1:7946"]);
+      await cluster.passUntil("it is back", 60_000, cluster.agrees);
+    });
+  }
+}
+
+test("after whatever a holder of the key has said of the greatest incarnations, the members find each other again", async () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const cluster = await formed(5, seed);
+    const liar = openLiar(cluster, 20);
+    const { random } = cluster.network;
+    const below = (bound: number): number => Math.floor(random() * bound);
+    for (let batch = 0; batch < 60; batch++) {
+      const incarnation = LAST_INCARNATIONS[below(LAST_INCARNATIONS.length)] ?? 0;
+      const message = lie(below);
+      liar.say(1 + below(5), "incarnation" in message ? { ...message, incarnation } : message);
+      await cluster.network.pass(below(400));
+    }
+    await cluster.passUntil("the true ones are members, and nobody else", 120_000, cluster.agrees);
+  }
+});
+
 test("whoever holds the key and invents members fills the table and no more, and the true ones stay", async () => {
   const cluster = await formed(3);
   const liar = openLiar(cluster, 20);
