@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { anyBytes, anyPacketMessage, anyStreamMessage } from "../../tests/support/membership-messages.ts";
 import { createCodec } from "./codec.ts";
 import type { PacketMessage } from "./messages.ts";
+import { FRAME_BYTES_MAX } from "./wire-limits.ts";
 
 const KEY = Buffer.from("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f", "hex");
 const OTHER_KEY = Buffer.alloc(32, 7);
@@ -60,7 +61,7 @@ test("a packet takes as many messages as fit, and the first whatever its size", 
 test("what is no packet and no frame at all is refused to whoever would send it", () => {
   assert.throws(() => codec.packPacket([], 5), RangeError);
   assert.throws(() => codec.packPacket([user(65_536)], 5), RangeError);
-  const payload = new Uint8Array(20 * 2 ** 20);
+  const payload = new Uint8Array(FRAME_BYTES_MAX);
   assert.throws(() => codec.packFrame({ type: "user", payload }, "request"), RangeError);
 });
 

@@ -4,11 +4,16 @@
 export const PACKET_BYTES = 1_400;
 /** The largest datagram there is (RFC 768). */
 export const PACKET_BYTES_MAX = 65_535;
-/** Of a message within a frame. */
-export const FRAME_BYTES_MAX = 20 * 2 ** 20;
+/**
+ * Of a message within a frame. Memberlist reads 20 MiB, and 40 MiB of what was compressed; all members that there may be are
+ * little more than 1 MiB, and a frame is read in one go, in which nothing else has a turn.
+ */
+export const FRAME_BYTES_MAX = 4 * 2 ** 20;
 /** What compressed parts of one packet, or one frame, may come to. */
 export const INFLATED_PACKET_BYTES_MAX = 65_536;
-export const INFLATED_FRAME_BYTES_MAX = 40 * 2 ** 20;
+export const INFLATED_FRAME_BYTES_MAX = FRAME_BYTES_MAX;
+/** Compressed parts of one packet: members compress a packet as a whole, if they do. */
+export const COMPRESSED_PARTS_MAX = 8;
 /** Parts within parts of a packet. */
 export const PART_DEPTH_MAX = 8;
 /** Parts of one compound: their count is one byte. */
@@ -22,8 +27,8 @@ export const NODE_NAME_BYTES_MAX = 512;
 export const META_BYTES_MAX = 512;
 export const ERROR_TEXT_BYTES_MAX = 4_096;
 export const LABEL_BYTES_MAX = 255;
-/** Members in one push/pull. */
-export const NODES_MAX = 65_536;
+/** Members in one push/pull: more than anybody remembers. */
+export const NODES_MAX = 4_096;
 
 /** Connections whose first byte has not come, and exchanges: of strangers, of members, and of one address. */
 export const CONNECTIONS_MAX = 512;

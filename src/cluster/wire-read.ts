@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { IPV4_BYTES, IPV6_BYTES, unmappedIp } from "../base/ip.ts";
-import { inflateLzw } from "./lzw.ts";
+import { type Inflated, inflateLzw } from "./lzw.ts";
 import {
   type AliveMessage,
   type Endpoint,
@@ -20,6 +20,7 @@ import {
 import { createReader, type Fields, type Reader, readFields, remaining, type Scalar } from "./msgpack.ts";
 import { COMPRESSION_LZW, CRC_BYTES, MESSAGE_TYPE, type WireFault } from "./wire.ts";
 import {
+  COMPRESSED_PARTS_MAX,
   ERROR_TEXT_BYTES_MAX,
   INFLATED_FRAME_BYTES_MAX,
   INFLATED_PACKET_BYTES_MAX,
@@ -179,7 +180,7 @@ function readMessage(type: number | undefined, reader: Reader): PacketMessage | 
 }
 
 /** What a compressed message stands for. */
-function inflate(reader: Reader, bytesMax: number): { readonly bytes: Uint8Array } | { readonly fault: WireFault } {
+function inflate(reader: Reader, bytesMax: number): Inflated {
   const body = readBody(reader);
   if (body === undefined) return { fault: "malformed" };
   const algorithm = numberOf(body, "Algo", UINT32_MAX);
@@ -193,6 +194,7 @@ type Opening = {
   readonly messages: PacketMessage[];
   malformed: number;
   isOversized: boolean;
+  compressedPartsLeft: number;
   /** Bytes that compressed parts may still come to, all together. */
   inflatedBytesLeft: number;
 };
@@ -212,7 +214,10 @@ function openCompound(opening: Opening, reader: Reader, depth: number): void {
 }
 
 function openCompressed(opening: Opening, reader: Reader, depth: number): void {
-  const inflated = inflate(reader, opening.inflatedBytesLeft);
+  // Bytes alone would not bound it: what turns out to be malformed, or is next to nothing, has been worked on too.
+  opening.compressedPartsLeft--;
+  const inflated: Inflated =
+    opening.compressedPartsLeft < 0 ? { fault: "oversized" } : inflate(reader, opening.inflatedBytesLeft);
   if ("bytes" in inflated) {
     opening.inflatedBytesLeft -= inflated.bytes.length;
     openPart(opening, inflated.bytes, depth);
@@ -255,7 +260,8 @@ export function decodePacket(
   bytes: Uint8Array,
 ): { readonly messages: readonly PacketMessage[]; readonly malformed: number } | { readonly fault: WireFault } {
   const inflatedBytesLeft = INFLATED_PACKET_BYTES_MAX;
-  const opening: Opening = { messages: [], malformed: 0, isOversized: false, inflatedBytesLeft };
+  const compressedPartsLeft = COMPRESSED_PARTS_MAX;
+  const opening: Opening = { messages: [], malformed: 0, isOversized: false, compressedPartsLeft, inflatedBytesLeft };
   openPart(opening, bytes, 0);
   const { messages, malformed, isOversized } = opening;
   return isOversized ? { fault: "oversized" } : { messages, malformed };
