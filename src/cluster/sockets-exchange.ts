@@ -31,6 +31,9 @@ export type ExchangeOptions = {
   readonly onHeld: (change: number) => void;
 };
 
+/** Without a figure: lines of the log that say why are left out where they are the same. */
+const OVERDUE = "it took too long";
+
 type Waiting = { readonly resolve: (frame: Uint8Array) => void; readonly reject: (error: Error) => void };
 
 /**
@@ -79,7 +82,7 @@ export function createSocketExchange(socket: Socket, options: ExchangeOptions): 
   };
   const timer = setTimeout(() => {
     counts.overdue += 1;
-    cut(`not done within ${timeoutMs} ms`);
+    cut(OVERDUE);
   }, timeoutMs);
 
   socket.on("data", feed);
