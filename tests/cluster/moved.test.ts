@@ -1,5 +1,6 @@
 /** Nodes that start again elsewhere, with the data that they had: they are the nodes that they were. */
 import assert from "node:assert/strict";
+import { randomInt } from "node:crypto";
 import { test } from "node:test";
 import { type ApiClient, signIn } from "../scenarios/api-client.ts";
 import { create, figure } from "../scenarios/notify-world.ts";
@@ -19,6 +20,10 @@ import {
 
 const address = (name: string, value: string) => ({ name, type: "A", ttl: 60, values: [{ value }] });
 const ALIVE = { a: "alive", b: "alive", c: "alive" };
+
+/** Addresses that no other test has, so that nobody takes a port while a node is away. */
+const NETWORK = `127.${randomInt(1, 255)}.${randomInt(255)}`;
+const FIRST = `${NETWORK}.1:0`;
 
 /** Rounds of probes in which nobody is suspected any more. */
 const PROBES = 5;
@@ -63,7 +68,7 @@ function startElsewhere(node: ClusterNode, host: string): Promise<ClusterNode> {
 }
 
 test("a node that starts again at other addresses is the one that it was, whether it had said good-bye or not", async () => {
-  await using cluster = await startCluster(3);
+  await using cluster = await startCluster(3, { SVC_REPLICATION_LISTEN: FIRST }, { listen: FIRST });
   const [a, b, c] = threeOf(cluster);
   await using atA = await signIn(a.api);
   const zone = await create(atA, "/zones", { name: "corp.test." });
@@ -73,8 +78,8 @@ test("a node that starts again at other addresses is the one that it was, whethe
   let last = c;
   await using stack = new AsyncDisposableStack();
   for (const [how, host] of [
-    ["stopped", "127.44.0.2"],
-    ["killed", "127.44.0.3"],
+    ["stopped", `${NETWORK}.2`],
+    ["killed", `${NETWORK}.3`],
   ] as const) {
     if (how === "stopped") assert.deepEqual(await last.child.stop(), { code: 0, signal: null });
     else await kill(last);
@@ -103,11 +108,21 @@ test("a node that starts again at other addresses is the one that it was, whethe
     assert.equal(await figure(a, 'svc_cluster_members{state="alive"}'), 3);
   }
 
-  // Whoever starts after that finds it where it is now: nobody else is there to say so.
-  await a.child.stop();
-  await kill(b);
-  await using bAgain = await startElsewhere(b, "127.44.0.4");
-  await using api = await signIn(bAgain.api);
-  await untilKnownAt(api, last);
-  await untilKnownAt(api, bAgain);
+  // Each where the other one was, as where a machine's address is given to the next one.
+  await Promise.all([b, last].map(kill));
+  const atAddressesOf = (node: ClusterNode, { dns: [dns], peers }: ClusterNode) => {
+    assert.ok(dns);
+    return startAgain(node, { listen: `${dns.address}:${dns.port}`, env: { SVC_REPLICATION_LISTEN: peers } });
+  };
+  const swapped = [stack.use(await atAddressesOf(b, last)), stack.use(await atAddressesOf(last, b))];
+  for (const node of [a, ...swapped]) {
+    await untilReady(node);
+    await using api = await signIn(node.api);
+    for (const other of swapped) await untilKnownAt(api, other);
+    await create(api, `/zones/${zone}/records`, address(`swapped-${node.id}`, "192.0.2.5"));
+  }
+  for (const node of [a, ...swapped]) {
+    for (const { id } of [a, ...swapped]) await untilAnswers(node, `swapped-${id}.corp.test`, ["192.0.2.5"]);
+    await untilAgreed(node);
+  }
 });
