@@ -44,7 +44,7 @@ export const CALLS_SERVED_MAX = 8;
 export const PEERS_MAX = 1_000;
 export const WAYS_MAX = 4;
 
-/** Nodes of the digest tree whose children are asked for at once. */
+/** Nodes of the digest tree whose children are asked for, and told, at once: some milliseconds' work of either side. */
 export const NODES_ASKED = 256;
 /** Leaves whose versions are asked for at once; a part of the answer has so many versions. */
 export const LEAVES_ASKED_MAX = 16_384;

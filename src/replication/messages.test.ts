@@ -67,6 +67,10 @@ test("what is no message is told apart, with a reason", () => {
     malformed(3, { id: 1, ask: "children", body: { level: 1, nodes: [16] } }),
     "question: a number out of range",
   );
+  assert.equal(
+    malformed(3, { id: 1, ask: "children", body: { level: 3, nodes: Array(257).fill(0) } }),
+    "question: a list that is too long",
+  );
   assert.equal(malformed(3, { id: 1, ask: "versions", body: { leaves: [65_536] } }), "question: a number out of range");
   assert.equal(
     malformed(3, { id: 1, ask: "items", body: { refs: ["x".repeat(5_000)] } }),
@@ -99,6 +103,7 @@ test("an answer must be one to its question", () => {
   assert.throws(() => decodeAnswer("versions", { versions: [["r"]] }), MalformedError);
   assert.throws(() => decodeAnswer("root", { root: "x", status: STATUS, queued: 0 }), MalformedError);
   assert.throws(() => decodeAnswer("children", { children: [["zz"]] }), MalformedError);
+  assert.throws(() => decodeAnswer("children", { children: Array(257).fill([]) }), MalformedError);
   assert.throws(() => decodeAnswer("audit", { entries: [{ id: 1 }], isMore: false }), MalformedError);
   assert.throws(() => decodeAnswer("page", { items: [] }), MalformedError);
 });

@@ -10,6 +10,7 @@ import {
   AGREEMENTS_MAX,
   LEAVES_ASKED_MAX,
   MESSAGE_ITEMS_MAX,
+  NODES_ASKED,
   PAGE_ROWS_MAX,
   REF_CHARACTERS_MAX,
   REFS_ASKED,
@@ -175,7 +176,7 @@ function decodeQuestion(given: Readonly<Record<string, unknown>>): Question {
       return { type, id, ask: "root", body: { root: nullable(body.root, digest), status: status(body.status) } };
     case "children": {
       const level = count(body.level, DIGEST_LEVELS - 1);
-      const nodes = list(body.nodes, 16 ** level, (node) => count(node, 16 ** level - 1));
+      const nodes = list(body.nodes, NODES_ASKED, (node) => count(node, 16 ** level - 1));
       return { type, id, ask: "children", body: { level, nodes } };
     }
     case "versions": {
@@ -217,7 +218,7 @@ type AnswerDecoder<Name extends Ask> = (
 const ANSWERS: { readonly [Name in Ask]: AnswerDecoder<Name> } = {
   root: (body) => ({ root: nullable(body.root, digest), status: status(body.status), queued: count(body.queued) }),
   children: (body) => ({
-    children: list(body.children, 16 ** (DIGEST_LEVELS - 1), (each) => list(each, 16, digest)),
+    children: list(body.children, NODES_ASKED, (each) => list(each, 16, digest)),
   }),
   versions: (body) => ({ versions: list(body.versions, VERSIONS_A_PART, version) }),
   items: (body) => ({ items: items(body.items) }),
