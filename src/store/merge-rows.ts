@@ -45,9 +45,10 @@ export function* mergeRows(parts: RowParts, texts: readonly string[]): Generator
   for (const text of texts) {
     const row = readPlainRow(text);
     if (row !== undefined) {
-      const key = isOpen(row) && isSound(row, text, parts.futureFrom) ? keyOf(row) : undefined;
-      if (key === undefined) others.push(itemOf(text));
-      else fitting.push({ text, row, key });
+      // First, for a zone whose name is none has no row to ask.
+      const key = keyOf(row);
+      if (key !== undefined && isOpen(row) && isSound(row, text, parts.futureFrom)) fitting.push({ text, row, key });
+      else others.push(itemOf(text));
     }
     if (++taken % ROWS_A_STEP === 0) yield;
   }

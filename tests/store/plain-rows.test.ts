@@ -179,6 +179,8 @@ test("what is no plain row, or no row that a store may have, is not taken", () =
       rowText("zero", { stamp: "" }),
       rowText("spelled", { zone: "Corp." }),
       rowText("spelled", { zone: "corp" }),
+      rowText("zone", { zone: "a..b." }),
+      rowText("zone", { zone: `${"x".repeat(64)}.` }),
       rowText("x".repeat(70)),
       rowText("ttl", { ttl: 2 ** 31 }),
       rowText("id", { id: "with space" }),
