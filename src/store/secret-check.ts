@@ -59,7 +59,7 @@ function faultText({ kind }: SecretKey, { secret }: Meta): string {
     return "replication.encrypt_key is missing: the secrets in the store were sealed under a cluster encryption key";
   }
   if (secret.kind === "cluster") {
-    return "replication.encrypt_key does not match the key that the secrets in the store were sealed under";
+    return "replication.encrypt_key does not match the key that the secrets in the store were sealed under: start with that one (where nothing in it is needed, start with an empty data directory)";
   }
   return "the key file of the data directory is not the one that the secrets in the store were sealed under";
 }
