@@ -37,7 +37,7 @@ export type Codec = {
    */
   readonly packPacket: (messages: readonly PacketMessage[], peerProtocol: number) => Packed;
   readonly unpackPacket: (packet: Uint8Array) => Unpacked;
-  /** A whole frame for `Exchange.send`. `side`: who dialled sends the request. Throws RangeError above 4 MiB. */
+  /** A whole frame for `Exchange.send`. `side`: who dialled sends the request. Throws RangeError above 20 MiB. */
   readonly packFrame: (message: StreamMessage, side: "request" | "reply") => Uint8Array;
   readonly unpackFrame: (frame: Uint8Array) => { readonly message: StreamMessage } | { readonly fault: CodecFault };
 };

@@ -4,14 +4,15 @@
 export const PACKET_BYTES = 1_400;
 /** The largest datagram there is (RFC 768). */
 export const PACKET_BYTES_MAX = 65_535;
-/**
- * Of a message within a frame. Memberlist reads 20 MiB, and 40 MiB of what was compressed; all members that there may be are
- * little more than 1 MiB, and a frame is read in one go, in which nothing else has a turn.
- */
-export const FRAME_BYTES_MAX = 4 * 2 ** 20;
+/** Of a message within a frame, as memberlist has it. */
+export const FRAME_BYTES_MAX = 20 * 2 ** 20;
 /** What compressed parts of one packet, or one frame, may come to. */
 export const INFLATED_PACKET_BYTES_MAX = 65_536;
-export const INFLATED_FRAME_BYTES_MAX = FRAME_BYTES_MAX;
+/**
+ * Memberlist takes 40 MiB; all members that there may be are little more than 1 MiB, and decompressing goes on in one go, in which
+ * nothing else has a turn.
+ */
+export const INFLATED_FRAME_BYTES_MAX = 4 * 2 ** 20;
 /** Compressed parts of one packet: members compress a packet as a whole, if they do. */
 export const COMPRESSED_PARTS_MAX = 8;
 /** Parts within parts of a packet. */

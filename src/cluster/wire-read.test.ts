@@ -7,7 +7,7 @@ import { anyPacketMessage, anyStreamMessage } from "../../tests/support/membersh
 import type { NodeState, PacketMessage } from "./messages.ts";
 import { createWriter, type FieldValue, putFields, putUnsigned, written } from "./msgpack.ts";
 import { MESSAGE_TYPE } from "./wire.ts";
-import { FRAME_BYTES_MAX } from "./wire-limits.ts";
+import { INFLATED_FRAME_BYTES_MAX } from "./wire-limits.ts";
 import { decodePacket, decodeStream } from "./wire-read.ts";
 import { encodePacket, encodeStream } from "./wire-write.ts";
 
@@ -165,7 +165,7 @@ test("members of a push/pull that cannot be are left out, the others stand", () 
   assert.deepEqual(decodeStream(frame), { message: { type: "push-pull", isJoin: true, nodes: [NODE], userState } });
 });
 
-const zeroFrame = new Uint8Array(FRAME_BYTES_MAX);
+const zeroFrame = new Uint8Array(INFLATED_FRAME_BYTES_MAX);
 
 const FRAMES: readonly (readonly [what: string, frame: Uint8Array, outcome: string])[] = [
   ["nothing", new Uint8Array(), "malformed"],
@@ -176,7 +176,7 @@ const FRAMES: readonly (readonly [what: string, frame: Uint8Array, outcome: stri
   ["more members than may be", pushPull({ Nodes: 70_000 }, new Uint8Array(70_000).fill(0x80)), "malformed"],
   ["4,097 members", pushPull({ Nodes: 4_097 }, ...Array<Uint8Array>(4_097).fill(nodeBytes({}))), "malformed"],
   ["4,096 members", pushPull({ Nodes: 4_096 }, ...Array<Uint8Array>(4_096).fill(nodeBytes({}))), "push-pull"],
-  ["4 MiB and more, compressed", compressed(pushPull({ UserStateLen: FRAME_BYTES_MAX }, zeroFrame)), "oversized"],
+  ["4 MiB and more, compressed", compressed(pushPull({ UserStateLen: zeroFrame.length }, zeroFrame)), "oversized"],
   ["less state than it says", pushPull({ UserStateLen: 3 }, new Uint8Array(2)), "malformed"],
   ["a member that is no map", pushPull({ Nodes: 1 }, Uint8Array.of(1)), "malformed"],
   ["a user message that is cut off", body(MESSAGE_TYPE.USER, { UserMsgLen: 5 }, new Uint8Array(4)), "malformed"],
