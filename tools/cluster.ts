@@ -1,11 +1,12 @@
 /**
  * `npm run cluster`: three nodes of one cluster on 127.0.0.1 to 127.0.0.3, for whoever wants to see one. Each is a process with ports
- * and data of its own, and may be killed; what they held is removed at the end. The first argument is a folder to keep it in.
+ * and data of its own, and may be killed; what they held is removed at the end. The first argument is a folder to keep it in,
+ * key and password included, so that the same cluster starts again from there.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
@@ -23,8 +24,17 @@ type Node = (typeof NODES)[number];
 const [given] = process.argv.slice(2);
 const directory = given === undefined ? mkdtempSync(join(tmpdir(), "signpost-cluster-")) : resolve(given);
 mkdirSync(directory, { recursive: true });
-const clusterKey = process.env.SVC_REPLICATION_ENCRYPT_KEY ?? randomBytes(24).toString("base64url");
-const password = process.env.SVC_AUTH_INITIAL_ADMIN_PASSWORD ?? randomBytes(12).toString("base64url");
+const clusterKey = keptSecret("cluster-key", process.env.SVC_REPLICATION_ENCRYPT_KEY);
+const password = keptSecret("admin-password", process.env.SVC_AUTH_INITIAL_ADMIN_PASSWORD);
+
+/** What the nodes of this folder were first started with: their stores open with that only. */
+function keptSecret(name: string, given: string | undefined): string {
+  const file = join(directory, name);
+  if (existsSync(file)) return readFileSync(file, "utf8");
+  const secret = given ?? randomBytes(24).toString("base64url");
+  writeFileSync(file, secret, { mode: 0o600 });
+  return secret;
+}
 
 function environmentOf({ id, region, address }: Node): NodeJS.ProcessEnv {
   const first = NODES[0];
@@ -95,13 +105,13 @@ function help(children: readonly ChildProcess[]): string {
     `  ${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/zones/$ZONE/records -d '${record}'`,
     "Ask node three, a moment later (a new zone answers once all nodes have it):",
     `  sleep 1; dig @${three.address} -p ${PORTS.dns} www.example.test`,
-    "Kill one, and go on writing and asking at the others; look at who is there:",
-    `  kill -9 ${children[0]?.pid}`,
+    "Kill one, and go on writing and asking at the others; look at who is there, some seconds later:",
+    `  kill -9 ${children[0]?.pid}; sleep 4`,
     `  ${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/nodes`,
     `  ${curl} -H "Authorization: Bearer $TOKEN" ${api(two)}/cluster/consistency`,
     given === undefined
-      ? "Ctrl-C ends them and removes their data."
-      : `Ctrl-C ends them; their data stays in ${directory}.`,
+      ? "Ctrl-C ends them and removes their data; npm run cluster -- FOLDER keeps it."
+      : `Ctrl-C ends them; their data stays in ${directory}, to be started from again.`,
     "",
   ].join("\n");
 }
