@@ -97,7 +97,7 @@ async function serve(
       void flush().then(() => process.exit(1));
     },
   });
-  announce(node, log);
+  announce(node, config["replication.join"].length > 0, log);
   // The certificate's files may have changed after they were read for the start.
   if (hangUps > 0) node.reload();
 }
@@ -113,15 +113,17 @@ async function end(node: RunningNode, log: Log): Promise<number> {
   }
 }
 
-/** What listens where, what is served, and how to try it. */
-function announce(node: RunningNode, log: Log): void {
+/** What listens where, what is served, and how to try it. `joins`: it is told whom to ask for what there is. */
+function announce(node: RunningNode, joins: boolean, log: Log): void {
   for (const { address } of node.listeners) log("info", `DNS on ${addressToText(address)}, UDP and TCP`);
   log("info", `health and metrics on http://${addressToText(node.management)}`);
   log("info", `API and its documentation on https://${addressToText(reachable(node.api))}`);
   const { count, first } = node.served;
   for (const { name, records, serial } of first) log("info", `serves zone ${name}`, { records, serial });
   if (count > first.length) log("info", `serves ${count - first.length} more zones`);
-  if (count === 0) log("warn", "no zone is served; create one through the API, or import a zone file with --zone FILE");
+  if (count === 0 && joins) log("info", "no zone is served yet; those of the cluster come from its members");
+  else if (count === 0)
+    log("warn", "no zone is served; create one through the API, or import a zone file with --zone FILE");
   if (node.udp === "dgram" && node.listeners.some(({ address }) => isWildcard(address.bytes))) {
     log("warn", "without batched system calls, answers from a wildcard address may leave from another one");
   }
