@@ -4,7 +4,7 @@
  * nodes of other versions, so that both keep equal digests: kinds that came after the first clustered version are therefore
  * named by their texts, which a node that does not know the kind can make too.
  */
-import { KIND_BYTES, keyBytes, kindOfByte } from "../model/keys.ts";
+import { KeyError, KIND_BYTES, keyBytes, kindOfByte } from "../model/keys.ts";
 import type { Kind, NaturalKey } from "../model/objects.ts";
 import { TABLE, type Table } from "./database.ts";
 import { idKey } from "./objects.ts";
@@ -76,7 +76,13 @@ export function placeOf(ref: ItemRef): RowPlace | undefined {
   const table = REF_TABLES[ref.charCodeAt(0) - 48];
   if (table === undefined) return undefined;
   const key = Buffer.from(ref.slice(1), "latin1");
-  return table === TABLE.FOREIGN ? placeOfForeign(key) : { table, key };
+  if (table !== TABLE.FOREIGN) return { table, key };
+  try {
+    return placeOfForeign(key);
+  } catch (thrown) {
+    if (!(thrown instanceof KeyError)) throw thrown;
+    return undefined;
+  }
 }
 
 /** What other versions call by its texts may be known here. */

@@ -108,6 +108,26 @@ test("pages end where they have enough characters, and together are everything",
   assert.deepEqual([...new Set(refs)].sort(), [...new Set(refs)]);
 });
 
+test("of what is asked for by references that are none the others are given", async () => {
+  await using temporary = await temporaryStore();
+  const { store } = temporary;
+  await withZone(store);
+  const [zone] = store.rawItems({ limit: 10 }).items;
+  assert.ok(zone);
+  const hostile = [
+    "",
+    "9",
+    "x",
+    "3",
+    "3[]",
+    '3["zone","a","b"]',
+    '3["record","a..b.","a","A"]',
+    '3["","zone","id","..","a"]',
+    "1",
+  ];
+  assert.deepEqual(store.items([...hostile, store.refOf(zone)]), store.items([store.refOf(zone)]));
+});
+
 test("entries of other instances are in the audit log, once, and are pruned by their own time", async () => {
   const { now, pass } = clock();
   await using left = await temporaryStore({ nodeId: "n1", now, auditRetentionDays: 2 });
